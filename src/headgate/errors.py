@@ -1,0 +1,39 @@
+"""The errors a user can see: each names the thing that is wrong and says what to do about it."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """The root of every error that Headgate raises on purpose."""
+
+
+class ParseError(Error):
+    """The text of a query or script does not follow the language.
+
+    `line` and `column` count from 1 and point at the first character that did not fit.
+    """
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(f"line {line}, column {column}: {message}")
+        self.line = line
+        self.column = column
+
+
+class BindError(Error):
+    """A query names a stream, a column or a function that is not there, or uses one in a wrong place."""
+
+
+class WindowError(BindError):
+    """A window specification that makes no sense: a range below zero, attributes that do not go together."""
+
+
+class AggregateTypeError(BindError):
+    """An aggregate over a column of a type that it is not defined for."""
+
+
+class ScriptError(Error):
+    """The statements of a script do not fit together: two queries of one name, a sink for no query."""
+
+
+class SourceError(Error):
+    """Data that cannot be read: a missing path, an unknown format, a malformed record."""

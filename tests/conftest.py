@@ -1,0 +1,38 @@
+"""What all tests share: the time zone, one small Spark session, and how Hypothesis searches."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+# Timestamps collected from Spark are in the process's time zone: it has to be set before Spark starts.
+os.environ["TZ"] = "UTC"
+time.tzset()
+
+settings.register_profile(
+    "default",
+    deadline=None,
+    derandomize=True,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("default")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A Spark session on two cores, the same one for all tests."""
+    from headgate.runtime.session import session
+
+    running = session(master="local[2]", app_name="headgate-tests", spark_sql_shuffle_partitions=2)
+    yield running
+    running.stop()
