@@ -1,0 +1,203 @@
+"""A builder that makes in Python the same trees as the text of a query does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from sqlglot import exp
+
+from headgate.lang.nodes import StreamUnion, WindowClause, Windowed
+from headgate.lang.parse import parse_fragment, parse_length, to_sql
+from headgate.lang.statements import HeadgateParser
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+T = TypeVar("T", bound=exp.Expr)
+
+#: A stream by its name or text, a nested query, a tree, or one of these with an alias.
+Source: TypeAlias = "str | Query | exp.Expr | tuple[str | Query | exp.Expr, str]"
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query that is being built. It never changes: each call gives a new one.
+
+    >>> query = select("srcIP", "count(*) AS n").window(range="10 minutes", wa="ts")
+    >>> query.from_("Main").group_by("srcIP").sql()
+    'SELECT srcIP, COUNT(*) AS n [RANGE 10 minutes, WA ts] FROM Main GROUP BY srcIP'
+    """
+
+    _select: exp.Select
+
+    @property
+    def ast(self) -> exp.Select:
+        """The tree of the query, the caller's to change."""
+        return self._select.copy()
+
+    def sql(self, pretty: bool = False) -> str:
+        """The text of the query."""
+        return to_sql(self._select, pretty=pretty)
+
+    def window(
+        self,
+        range: str | float,  # noqa: A002 - the word of the language
+        slide: str | float | None = None,
+        wa: str | None = None,
+        pa: str | Sequence[str] | None = None,
+        rattr: str | None = None,
+        sattr: str | None = None,
+        tumbling: bool = False,
+    ) -> Query:
+        """The query with a window clause behind its last select item.
+
+        >>> select("max(p) AS top").window(range=10, slide=5, wa="seq").from_("S").sql()
+        'SELECT MAX(p) AS top [RANGE 10, SLIDE 5, WA seq] FROM S'
+        """
+        clause = window(range, slide, wa, pa, rattr, sattr, tumbling)
+        query = self.ast
+        *others, last = query.expressions
+        if isinstance(last, Windowed):
+            raise ValueError(f"{to_sql(last)} has a window already")
+        query.set("expressions", [*others, Windowed(this=last, clause=clause)])
+        return Query(query)
+
+    def from_(self, *sources: Source) -> Query:
+        """The query over these sources; several are joined.
+
+        >>> select("a").from_("A", ("B", "b")).sql()
+        'SELECT a FROM A, B AS b'
+        """
+        if not sources:
+            raise ValueError("from_ takes at least one source")
+        query = self.ast
+        first, *others = [_source(source) for source in sources]
+        query.set("from_", exp.From(this=first))
+        query.set("joins", [exp.Join(this=other) for other in others] or None)
+        return Query(query)
+
+    def where(self, condition: str) -> Query:
+        """The query with one more condition on its tuples.
+
+        >>> select("a").from_("A").where("a > 1").where("a < 9").sql()
+        'SELECT a FROM A WHERE a > 1 AND a < 9'
+        """
+        return Query(self._select.where(_condition(condition)))
+
+    def group_by(self, *expressions: str) -> Query:
+        """The query with more expressions to group by.
+
+        >>> select("a", "count(*)").from_("A").group_by("a").sql()
+        'SELECT a, COUNT(*) FROM A GROUP BY a'
+        """
+        return Query(self._select.group_by(*(_condition(expression) for expression in expressions)))
+
+    def having(self, condition: str) -> Query:
+        """The query with one more condition on its groups.
+
+        >>> select("count(*)").from_("A").having("count(*) > 1").sql()
+        'SELECT COUNT(*) FROM A HAVING COUNT(*) > 1'
+        """
+        return Query(self._select.having(_condition(condition)))
+
+
+def select(*items: str) -> Query:
+    """A query that selects these items, each an expression that may have an alias and a window clause.
+
+    >>> select("a", "b + 1 AS c").sql()
+    'SELECT a, b + 1 AS c'
+    """
+    if not items:
+        raise ValueError("select takes at least one item")
+    parsed = [parse_fragment(item, HeadgateParser.parse_select_item) for item in items]
+    return Query(exp.Select(expressions=parsed))
+
+
+def window(
+    range: str | float,  # noqa: A002 - the word of the language
+    slide: str | float | None = None,
+    wa: str | None = None,
+    pa: str | Sequence[str] | None = None,
+    rattr: str | None = None,
+    sattr: str | None = None,
+    tumbling: bool = False,
+) -> WindowClause:
+    """A window clause. `range` may be "all"; numbers are lengths without a unit.
+
+    >>> to_sql(window(range="all", slide="1 hour", pa=["src", "dst"]))
+    '[RANGE ALL, SLIDE 1 hours, PA (src, dst)]'
+    """
+    everything = isinstance(range, str) and range.strip().lower() == "all"
+    args = {
+        "range": None if everything else parse_length(str(range)),
+        "all": True if everything else None,
+        "tumbling": True if tumbling else None,
+        "slide": None if slide is None else parse_length(str(slide)),
+        "wa": _attribute(wa),
+        "rattr": _attribute(rattr),
+        "sattr": None if sattr is None else parse_fragment(sattr, HeadgateParser.parse_slide_attribute),
+        "pa": None if pa is None else [_attribute(column) for column in ([pa] if isinstance(pa, str) else pa)],
+    }
+    return WindowClause(**{key: arg for key, arg in args.items() if arg is not None})
+
+
+def stream(source: str | Query | exp.Expr, window: WindowClause | None = None, alias: str | None = None) -> exp.Expr:
+    """A stream, nested query or union as a source, with its window and alias.
+
+    >>> to_sql(stream("Main1", window=window(range="3 minutes", wa="ts"), alias="m"))
+    'Main1 AS m [RANGE 3 minutes, WA ts]'
+    """
+    item = _source(source)
+    if alias is not None:
+        item = _aliased(item, alias)
+    if window is None:
+        return item
+    if isinstance(item, Windowed):
+        raise ValueError(f"{to_sql(item)} has a window already")
+    return Windowed(this=item, clause=window.copy())
+
+
+def union(*members: str | Query | exp.Expr, alias: str | None = None) -> StreamUnion:
+    """A union of streams as a source.
+
+    >>> to_sql(union("A", "B", alias="M1"))
+    'A UNION B AS M1'
+    """
+    streams: list[exp.Expr] = []
+    for member in members:
+        item = _source(member)
+        if isinstance(item, Windowed) or item.alias:
+            raise ValueError(f"{to_sql(item)} is in a union and can have no window or alias of its own")
+        streams.extend(item.expressions if isinstance(item, StreamUnion) else [item])
+    if len(streams) < 2:
+        raise ValueError("union takes at least two streams")
+    whole = StreamUnion(expressions=streams)
+    return whole if alias is None else _aliased(whole, alias)
+
+
+def _source(source: Source) -> exp.Expr:
+    if isinstance(source, tuple):
+        return _aliased(_source(source[0]), source[1])
+    if isinstance(source, Query):
+        return exp.Subquery(this=source.ast)
+    if isinstance(source, str):
+        return parse_fragment(source, HeadgateParser.parse_from_item)
+    return source.copy()
+
+
+def _aliased(item: T, alias: str) -> T:
+    stream = item.this if isinstance(item, Windowed) else item
+    if stream.args.get("alias"):
+        raise ValueError(f"{to_sql(stream)} has an alias already")
+    stream.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+    return item
+
+
+def _attribute(column: str | None) -> exp.Column | None:
+    return None if column is None else parse_fragment(column, HeadgateParser.parse_attribute)
+
+
+def _condition(sql: str) -> exp.Expr:
+    return parse_fragment(sql, HeadgateParser.parse_condition)

@@ -1,0 +1,116 @@
+"""Text to tree and back: the functions that the rest of Headgate reads queries and scripts with."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from sqlglot import exp
+from sqlglot.errors import ParseError as SqlglotParseError
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
+
+from headgate.errors import ParseError
+from headgate.lang.dialect import Headgate
+from headgate.lang.statements import HeadgateParser
+from headgate.lang.wording import position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headgate.lang.nodes import Length, Statement
+
+T = TypeVar("T", bound=exp.Expr)
+
+_DIALECT = Headgate()
+_UNCLOSED = re.compile(r"Missing (.+) from \d+:(\d+)")
+
+
+def parse_query(sql: str) -> exp.Query:
+    """The tree of one query: a SELECT or a UNION of SELECTs. A semicolon may stand behind it.
+
+    >>> parse_query("SELECT max(price) FROM bids [RANGE 4 minutes SLIDE 1 minute WA ts]").key
+    'select'
+    >>> parse_query("SELECT a FROM S [RANGE 1 month]")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    headgate.errors.ParseError: line 1, column 26: expected a unit of fixed length ..., found 'month'
+    """
+    return parse_fragment(sql, HeadgateParser.parse_query_statement)
+
+
+def parse_script(sql: str) -> list[Statement]:
+    """The statements of a script, in its order.
+
+    >>> script = "CREATE QUERY q AS SELECT a FROM S; CREATE SINK FOR q INTO parquet 'out';"
+    >>> [statement.key for statement in parse_script(script)]
+    ['createquery', 'createsink']
+    """
+    statements = [
+        statement for statement in _parse(sql, HeadgateParser.parse_script_statement) if statement is not None
+    ]
+    if not statements:
+        end = position(sql, len(sql.rstrip()))
+        raise ParseError("expected a statement, found the end of the text", *end)
+    return cast("list[Statement]", statements)
+
+
+def to_sql(node: exp.Expr, pretty: bool = False) -> str:
+    """The text of a tree, which reads as an equal tree.
+
+    >>> to_sql(parse_query("select count(*) [slide 1 min range 5 min] as n from S"))
+    'SELECT COUNT(*) AS n [RANGE 5 minutes, SLIDE 1 minutes] FROM S'
+    """
+    return _DIALECT.generate(node, pretty=pretty)
+
+
+def parse_length(text: str) -> Length:
+    """The length that a text such as '10 minutes' gives.
+
+    >>> parse_length("1 hour 30 minutes").microseconds
+    Decimal('5400000000')
+    """
+    return parse_fragment(text, HeadgateParser.parse_length)
+
+
+def parse_fragment(sql: str, method: Callable[[HeadgateParser], T]) -> T:
+    """The tree that one method of the parser makes of a whole text.
+
+    >>> to_sql(parse_fragment("1 hour 30 minutes", HeadgateParser.parse_length))
+    '90 minutes'
+    """
+    found: list[T] = []
+
+    def once(parser: HeadgateParser) -> T:
+        if found:
+            parser.raise_error("expected the end of the text")
+        found.append(method(parser))
+        return found[0]
+
+    _parse(sql, once, strip=True)
+    return found[0]
+
+
+def _parse(sql: str, method: Callable[[HeadgateParser], exp.Expr | None], strip: bool = False) -> list[exp.Expr | None]:
+    """What a method of the parser makes of each statement; `strip` takes the semicolons at the end away."""
+    try:
+        tokens = _DIALECT.tokenize(sql)
+        while strip and tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+            tokens.pop()
+        return HeadgateParser(dialect=_DIALECT).parse_with(method, tokens, sql)
+    except SqlglotParseError as error:
+        place = error.errors[0]
+        raise ParseError(place["description"], place["line"], place["col"]) from None
+    except TokenError as error:
+        raise _token_error(sql, error) from None
+    except RecursionError:
+        raise ParseError("expected a text that is not nested so deeply", 1, 1) from None
+
+
+def _token_error(sql: str, error: TokenError) -> ParseError:
+    """The error for text that does not even fall into tokens, at the quote or comment that is left open."""
+    if match := _UNCLOSED.match(str(error.__cause__)):
+        closing, offset = match[1], int(match[2])
+    else:
+        closing, offset = "*/", sql.rfind("/*")
+    line, column = position(sql, max(offset, 0))
+    return ParseError(f"expected a closing {closing}, found the end of the text", line, column)
