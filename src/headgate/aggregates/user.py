@@ -1,0 +1,72 @@
+"""Aggregates that users write in Python: an object with init, incr, merge and final."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from headgate.aggregates.builtin import builtin
+from headgate.errors import BindError
+
+
+@runtime_checkable
+class Aggregator(Protocol):
+    """The four steps of an aggregate. A state may be any picklable value; `incr` and `merge` return the new one."""
+
+    def init(self) -> Any:
+        """The state of no tuples at all."""
+
+    def incr(self, state: Any, *args: Any) -> Any:
+        """The state after one more tuple. Called only when no argument is NULL."""
+
+    def merge(self, left: Any, right: Any) -> Any:
+        """The state of two disjoint sets of tuples together."""
+
+    def final(self, state: Any) -> Any:
+        """The answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserAggregate:
+    """A registered user-defined aggregate."""
+
+    name: str
+    aggregator: Aggregator
+    returns: str
+    bounded: bool
+    differential: bool = False
+    """Without a step that takes tuples away, a window is never made from the one before it."""
+
+
+_REGISTRY: dict[str, UserAggregate] = {}
+
+
+def register_aggregate(name: str, aggregator: Aggregator, returns: str, bounded: bool = True) -> UserAggregate:
+    """Makes `aggregator` known to queries under `name`; `returns` is the Spark SQL type of its answer.
+
+    Give `bounded=False` when the state grows with the number of tuples.
+
+    >>> class Product:
+    ...     def init(self): return 1.0
+    ...     def incr(self, state, x): return state * x
+    ...     def merge(self, left, right): return left * right
+    ...     def final(self, state): return state
+    >>> register_aggregate("product", Product(), returns="double").name
+    'product'
+    """
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise BindError(f"{name!r} is no name for an aggregate: use letters, digits and underscores")
+    if builtin(name):
+        raise BindError(f"{name} is a built-in aggregate: choose another name")
+    if not isinstance(aggregator, Aggregator):
+        missing = [step for step in ("init", "incr", "merge", "final") if not hasattr(aggregator, step)]
+        raise BindError(f"aggregate {name} lacks the method {', '.join(missing)}")
+    registered = UserAggregate(name.lower(), aggregator, returns, bounded)
+    _REGISTRY[name.lower()] = registered
+    return registered
+
+
+def user_aggregate(name: str) -> UserAggregate | None:
+    """The user-defined aggregate registered under this name (any case), or None."""
+    return _REGISTRY.get(name.lower())
