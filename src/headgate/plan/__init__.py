@@ -1,0 +1,39 @@
+"""Logical plans: what a query computes, its names and types checked, and how it is best computed."""
+
+from headgate.plan.bind import bind
+from headgate.plan.catalog import Catalog
+from headgate.plan.nodes import (
+    Aggregate,
+    Band,
+    Call,
+    Field,
+    Filter,
+    Join,
+    Named,
+    Node,
+    Project,
+    SameWindow,
+    Source,
+    Union,
+)
+from headgate.plan.strategy import Choice, Strategy, choose
+
+__all__ = [
+    "Aggregate",
+    "Band",
+    "Call",
+    "Catalog",
+    "Choice",
+    "Field",
+    "Filter",
+    "Join",
+    "Named",
+    "Node",
+    "Project",
+    "SameWindow",
+    "Source",
+    "Strategy",
+    "Union",
+    "bind",
+    "choose",
+]

@@ -1,0 +1,188 @@
+"""Binding of a SELECT that aggregates: its window, its keys, its calls, and what stands around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from headgate.errors import BindError, WindowError
+from headgate.lang import WindowClause, Windowed
+from headgate.plan.calls import bind_call, is_call
+from headgate.plan.nodes import (
+    WINDOW_END,
+    WINDOW_START,
+    Aggregate,
+    Call,
+    Field,
+    Filter,
+    Named,
+    Node,
+    Project,
+    Window,
+)
+from headgate.plan.output import bare, name_of, named_columns
+from headgate.plan.scope import Scope, column
+from headgate.plan.windowing import bind_window, spark_window
+from headgate.windows import TupleSlide
+
+
+def is_aggregate(select: exp.Select, clauses: list[WindowClause]) -> bool:
+    """Whether a SELECT aggregates: it has a window for it, a GROUP BY, or an aggregate function."""
+    parts = [*select.expressions, *([select.args["having"]] if select.args.get("having") else [])]
+    return bool(clauses or select.args.get("group")) or any(is_call(n) for part in parts for n in part.walk())
+
+
+def bind_aggregate(select: exp.Select, scope: Scope, clause: WindowClause | None) -> Project:
+    """The plan of an aggregating SELECT over the bound input of `scope`."""
+    return _Binder(select, scope, clause).bind()
+
+
+@dataclass
+class _Binder:
+    select: exp.Select
+    scope: Scope
+    clause: WindowClause | None
+    keys: list[Named] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    window: Window | None = None
+
+    def bind(self) -> Project:
+        self._window_and_keys()
+        items = list(self.select.expressions)
+        for item in items:
+            if item.is_star and not is_call(bare(item)):
+                raise BindError("SELECT * and aggregates do not go together: name the columns of GROUP BY")
+        columns = named_columns(items, self._rewrite, self.scope.joined)
+        having = self.select.args.get("having")
+        condition = self._rewrite(self._with_aliases(having.this)) if having else None
+        if not self.calls and not self.select.args.get("group") and not (self.window and self.window_keys):
+            raise WindowError("a window without an aggregate: add one, such as count(*), or drop the window")
+        node: Node = Aggregate(self.scope.node, self.window, tuple(self.keys), tuple(self.calls))
+        if condition is not None:
+            node = Filter(node, condition)
+        return Project(node, columns)
+
+    @property
+    def window_keys(self) -> tuple[str, ...]:
+        return () if self.window is None or isinstance(self.window, TupleSlide) else self.window.partition
+
+    def _window_and_keys(self) -> None:
+        group = self.select.args.get("group")
+        found: list[Window] = []
+        for expression in group.expressions if group else []:
+            if isinstance(expression, exp.Anonymous) and expression.name.lower() == "window":
+                found.append(spark_window(expression.expressions, self._resolve))
+            else:
+                self._key(self._group_expression(expression))
+        if self.clause is not None:
+            node = self.scope.node
+            found.append(bind_window(self.clause, self._resolve, node.progress, node.types))
+        if len(found) > 1:
+            raise WindowError("two windows for one aggregate: keep the window clause or window(), not both")
+        self.window = found[0] if found else None
+        for name in self.window_keys:
+            self._key(column(name))
+        if self.window is None and not any(
+            isinstance(k.expression, exp.Column) and k.expression.name in self.scope.node.progress for k in self.keys
+        ):
+            raise WindowError(
+                "an aggregate without a window never ends: add a window clause, such as"
+                " [RANGE 1 minute, SLIDE 1 minute, WA ts], or group by a progressing attribute"
+            )
+
+    def _group_expression(self, expression: exp.Expr) -> exp.Expr:
+        """What a GROUP BY item means: an ordinal or an alias of the select list, or an expression over the input."""
+        items = self.select.expressions
+        if isinstance(expression, exp.Literal) and not expression.is_string:
+            place = int(expression.name)
+            if not 1 <= place <= len(items):
+                raise BindError(f"GROUP BY {place}: the SELECT has {len(items)} columns")
+            expression = bare(items[place - 1])
+        elif isinstance(expression, exp.Column) and not expression.table:
+            known = {name.lower() for name in self.scope.columns()}
+            if expression.name.lower() not in known:
+                expression = self._with_aliases(expression)
+        if call := next((n for n in expression.walk() if is_call(n)), None):
+            raise BindError(f"GROUP BY cannot hold the aggregate {call.sql('spark')}")
+        return self.scope.bind(expression)
+
+    def _key(self, expression: exp.Expr) -> None:
+        if any(k.expression == expression for k in self.keys):
+            return
+        name = expression.name if isinstance(expression, exp.Column) else f"_key{len(self.keys)}"
+        self.keys.append(Named(name, expression))
+
+    def _resolve(self, reference: exp.Column) -> Field:
+        found = self.scope.resolve(reference)
+        if not isinstance(found, exp.Column):
+            raise BindError(f"{reference.sql('spark')} is not a column of the input")
+        return self.scope.field(found.name)
+
+    def _with_aliases(self, expression: exp.Expr) -> exp.Expr:
+        """The expression with the names of select items replaced by what they stand for."""
+        named = {name_of(i).lower(): bare(i) for i in self.select.expressions if isinstance(i, exp.Alias | Windowed)}
+
+        def stands_for(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column) and not node.table and node.name.lower() in named:
+                return named[node.name.lower()].copy()
+            return node
+
+        return expression.copy().transform(stands_for)
+
+    def _rewrite(self, expression: exp.Expr) -> exp.Expr:
+        """An expression of the SELECT or HAVING, over the columns that the aggregate gives."""
+        return expression.copy().transform(self._rewrite_node)
+
+    def _rewrite_node(self, node: exp.Expr) -> exp.Expr:
+        if is_call(node):
+            return column(self._call(node).name)
+        if isinstance(node, exp.Column) and self.window is not None:
+            own = self._window_reference(node)
+            if own is not None:
+                return own
+        key = self._key_for(node)
+        if key is not None:
+            return column(key)
+        if isinstance(node, exp.Column):
+            self.scope.resolve(node)  # An unknown column is the better message.
+            raise BindError(f"{node.sql('spark')} is neither in GROUP BY nor inside an aggregate")
+        return node
+
+    def _call(self, node: exp.Expr) -> Call:
+        bound = self.scope.bind(node)
+        call = bind_call(bound, f"_agg{len(self.calls)}", self.scope.node.types)
+        if self.window is None and call.function.name in ("first", "last"):
+            raise BindError(f"{node.sql('spark')}: the first and last by time need a window")
+        for known in self.calls:
+            if replace(known, name=call.name) == call:
+                return known
+        self.calls.append(call)
+        return call
+
+    def _key_for(self, node: exp.Expr) -> str | None:
+        if isinstance(node, exp.Identifier | exp.Literal):
+            return None
+        try:
+            bound = self.scope.bind(node)
+        except BindError:
+            return None  # It may still be made of keys and calls below.
+        return next((k.name for k in self.keys if k.expression == bound), None)
+
+    def _window_reference(self, node: exp.Column) -> exp.Expr | None:
+        """Outside of aggregates, window_start, window_end and Spark's window column speak of the query's own window."""
+        name, qualifier = node.name.lower(), node.table.lower()
+        if qualifier == "window" and name in ("start", "end"):
+            return column(f"window_{name}")
+        if not qualifier and name in (WINDOW_START, WINDOW_END):
+            return column(name)
+        if not qualifier and name == "window" and "window" not in (c.lower() for c in self.scope.columns()):
+            return exp.func(
+                "named_struct",
+                exp.Literal.string("start"),
+                column(WINDOW_START),
+                exp.Literal.string("end"),
+                column(WINDOW_END),
+                dialect="spark",
+            )
+        return None

@@ -1,0 +1,124 @@
+"""Binding of window joins: which window conditions two or more windowed inputs have to meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from headgate.errors import BindError, WindowError
+from headgate.lang import WindowClause, to_sql
+from headgate.plan.nodes import ROW_NUM, Band, Field, Join, Node, SameWindow
+from headgate.plan.scope import Item, Scope, qualified
+from headgate.plan.types import is_time
+from headgate.plan.windowing import measure, windowing_attribute
+from headgate.windows import Number
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a FROM with the window clause behind it."""
+
+    item: Item
+    clause: WindowClause | None = None
+
+
+@dataclass(frozen=True)
+class _Side:
+    """An input of a join: its windowing attribute (alias.column) and its range."""
+
+    node: Node
+    attribute: Field
+    size: Number
+
+
+def bind_join(inputs: list[Input], predicates: list[exp.Expr]) -> Scope:
+    """The scope over the join of all inputs; each part of a predicate is tested as soon as its columns are there.
+
+    Of more than two inputs, every pair has to meet the window condition.
+    """
+    inputs, tumbling = _clauses(inputs)
+    first, *others = [_side(i) for i in inputs]
+    aliases = [i.item.alias for i in inputs]
+    everything = Scope(first.node, aliases, joined=True)
+    node, joined = first.node, [first]
+    joins: list[Join] = []
+    for other in others:
+        conditions = tuple(_condition(side, other, tumbling) for side in (joined[-1:] if tumbling else joined))
+        node = Join(node, other.node, conditions)
+        joins.append(node)
+        joined.append(other)
+    everything.node = node
+    bound = [everything.bind(part) for predicate in predicates for part in _conjuncts(predicate)]
+    everything.node = _with_predicates(joins, bound)
+    return everything
+
+
+def _conjuncts(predicate: exp.Expr) -> list[exp.Expr]:
+    if isinstance(predicate, exp.Paren):
+        return _conjuncts(predicate.this)
+    if isinstance(predicate, exp.And):
+        return [*_conjuncts(predicate.left), *_conjuncts(predicate.right)]
+    return [predicate]
+
+
+def _with_predicates(joins: list[Join], parts: list[exp.Expr]) -> Node:
+    node, rest = joins[0].left, list(parts)
+    for join in joins:
+        join = replace(join, left=node)
+        ready = [p for p in rest if all(c.name in join.types for c in p.find_all(exp.Column))]
+        rest = [p for p in rest if p not in ready]
+        node = replace(join, predicate=exp.and_(*ready) if ready else None)
+    return node
+
+
+def _clauses(inputs: list[Input]) -> tuple[list[Input], bool]:
+    """The inputs with a clause each, and whether the windows tumble: one TUMBLING at the end serves all."""
+    *before, last = inputs
+    if last.clause is not None and last.clause.tumbling and not any(i.clause for i in before):
+        inputs = [replace(i, clause=last.clause) for i in inputs]
+    for i in inputs:
+        if i.clause is None:
+            raise WindowError(
+                f"a join without a window: give {i.item.alias} a range, as in {i.item.alias} [RANGE 1 minute, WA ts],"
+                " or end the list of streams with [RANGE TUMBLING 1 minute, WA ts]"
+            )
+        if i.clause.all or i.clause.slide is not None or i.clause.rattr or i.clause.sattr or i.clause.pa:
+            raise WindowError(f"the window of {i.item.alias} in a join takes RANGE and WA only")
+    tumbling = {bool(i.clause and i.clause.tumbling) for i in inputs}
+    if len(tumbling) > 1:
+        raise WindowError("a join has sliding windows or TUMBLING ones, not both")
+    return inputs, tumbling.pop()
+
+
+def _side(given: Input) -> _Side:
+    scope, clause = Scope(given.item.node, [given.item.alias], joined=False), given.clause
+    assert clause is not None
+    assert clause.range is not None
+
+    def resolve(reference: exp.Column) -> Field:
+        if reference.name.lower() == ROW_NUM:
+            raise WindowError("a join is windowed over time or a number: arrival numbers of two streams do not compare")
+        found = scope.resolve(reference)
+        if not isinstance(found, exp.Column):
+            raise BindError(f"WA {reference.sql('spark')} is not a column of {given.item.alias}")
+        return scope.field(found.name)
+
+    attribute = windowing_attribute(clause, resolve, given.item.node.progress, given.item.node.types)
+    size = measure(clause.range, attribute, "RANGE")
+    if size <= 0:
+        raise WindowError(f"RANGE {to_sql(clause.range)} of {given.item.alias}: a range is greater than zero")
+    return _Side(qualified(given.item).node, Field(f"{given.item.alias}.{attribute.name}", attribute.type), size)
+
+
+def _condition(left: _Side, right: _Side, tumbling: bool) -> Band | SameWindow:
+    if is_time(left.attribute.type) != is_time(right.attribute.type):
+        raise WindowError(
+            f"{left.attribute.name} is {left.attribute.type} and {right.attribute.name} is {right.attribute.type}:"
+            " a join compares times with times and numbers with numbers"
+        )
+    if not tumbling:
+        return Band(left.attribute.name, right.attribute.name, before=right.size, after=left.size)
+    if left.size != right.size:
+        raise WindowError("the tumbling windows of a join have one size")
+    return SameWindow(left.attribute.name, right.attribute.name, left.size)

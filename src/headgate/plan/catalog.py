@@ -1,0 +1,48 @@
+"""The streams that queries may name, with their columns."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from headgate.errors import BindError
+from headgate.plan.nodes import Node, Source
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that is not known: the nearest one, or all of them.
+
+    >>> did_you_mean("scrIP", ["srcIP", "len"])
+    'did you mean srcIP?'
+    """
+    known = list(known)
+    lower = {k.lower(): k for k in known}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.7)
+    if near:
+        return f"did you mean {lower[near[0]]}?"
+    return f"there are {', '.join(known)}" if known else "there are none"
+
+
+class Catalog:
+    """The known streams by name, in any case of letters.
+
+    >>> Catalog([Source("Main", ())]).relation("main").name
+    'Main'
+    """
+
+    def __init__(self, streams: Iterable[Source]) -> None:
+        self._relations: dict[str, tuple[str, Node]] = {s.name.lower(): (s.name, s) for s in streams}
+
+    def relation(self, name: str) -> Node:
+        """The stream (or named SELECT) of this name, or a BindError that names the nearest."""
+        try:
+            return self._relations[name.lower()][1]
+        except KeyError:
+            hint = did_you_mean(name, (known for known, _ in self._relations.values()))
+            raise BindError(f"unknown stream {name}: {hint}") from None
+
+    def extended(self, name: str, node: Node) -> Catalog:
+        """A catalog with one more relation, as WITH adds it for one SELECT."""
+        more = Catalog(())
+        more._relations = {**self._relations, name.lower(): (name, node)}
+        return more

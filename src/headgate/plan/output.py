@@ -1,0 +1,61 @@
+"""The columns of a query's answer: what they are called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from headgate.errors import BindError
+from headgate.lang import Windowed
+from headgate.plan.nodes import Named
+from headgate.plan.scope import Scope, column
+
+
+def bare(item: exp.Expr) -> exp.Expr:
+    """The expression of a select item, without its alias and window clause."""
+    return item.unalias() if not isinstance(item, Windowed) else bare(item.this)
+
+
+def name_of(item: exp.Expr) -> str:
+    """The name of a select item: its alias, its column's name, or its text.
+
+    >>> from sqlglot import parse_one
+    >>> name_of(parse_one("count(*)"))
+    'count(*)'
+    """
+    if isinstance(item, Windowed):
+        return name_of(item.this)
+    if isinstance(item, exp.Alias | exp.Column | exp.Dot):
+        return item.alias or item.name
+    return item.sql("spark", normalize_functions="lower")
+
+
+def star(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
+    """All columns that a * (or stream.*) stands for."""
+    if not scope.joined:
+        return [column(f.name) for f in scope.node.fields]
+    wanted = item.table if isinstance(item, exp.Column) else ""
+    sides = (f.name.split(".", 1) for f in scope.node.fields)
+    return [
+        exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias, quoted=True))
+        for alias, name in sides
+        if not wanted or alias.lower() == wanted.lower()
+    ]
+
+
+def named_columns(items: list[exp.Expr], bind: Callable[[exp.Expr], exp.Expr], joined: bool) -> tuple[Named, ...]:
+    """The output columns; where two sides of a join have a name in common, alias_name tells them apart."""
+    names = [name_of(item) for item in items]
+    clashes = {name for name, times in Counter(n.lower() for n in names).items() if times > 1}
+    columns = []
+    for item, name in zip(items, names, strict=True):
+        expression = bare(item)
+        if joined and name.lower() in clashes and isinstance(expression, exp.Column) and expression.table:
+            name = f"{expression.table}_{name}"
+        columns.append(Named(name, bind(expression)))
+    for name, times in Counter(c.name.lower() for c in columns).items():
+        if times > 1:
+            raise BindError(f"two columns of the answer are named {name}: give one of them another name with AS")
+    return tuple(columns)

@@ -1,0 +1,106 @@
+"""Types of expressions, as far as they can be told without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+from sqlglot.optimizer.annotate_types import annotate_types
+
+from headgate.aggregates import AggregateFunction, Domain, UserAggregate
+
+UNKNOWN = "unknown"
+_INTEGRAL = {"tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte"}
+_FRACTIONAL = {"float", "double", "real"}
+_TIME = {"timestamp", "timestamp_ntz", "timestamp_ltz", "date"}
+
+
+def type_of(expression: exp.Expr, columns: Mapping[str, str]) -> str:
+    """The Spark type of an expression over columns of these types; "unknown" where it cannot be told.
+
+    >>> from sqlglot import parse_one
+    >>> type_of(parse_one("a / 2", dialect="spark"), {"a": "int"})
+    'double'
+    """
+    if isinstance(expression, exp.Column):
+        return columns.get(expression.name, UNKNOWN)
+    # Names may hold any character, so the annotator gets plain ones.
+    plain: dict[str, str] = {}
+
+    def rename(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and node.name in columns:
+            return exp.column(plain.setdefault(node.name, f"c{len(plain)}"), table="t")
+        return node
+
+    select = exp.select(expression.copy().transform(rename)).from_("t")
+    schema = {alias: columns[name] for name, alias in plain.items() if columns[name] != UNKNOWN}
+    found = annotate_types(select, schema={"t": schema}, dialect="spark").selects[0].type
+    if found is None or found.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
+        return UNKNOWN
+    return found.sql(dialect="spark").lower().replace(", ", ",")
+
+
+def is_time(type_: str) -> bool:
+    """Whether the type is a point in time."""
+    return type_ in _TIME
+
+
+def is_integral(type_: str) -> bool:
+    """Whether the type is a whole number."""
+    return type_ in _INTEGRAL
+
+
+def is_exact(type_: str) -> bool:
+    """Whether sums of this type have no rounding, so that what was added can be taken away again."""
+    return is_integral(type_) or type_.startswith("decimal")
+
+
+def is_numeric(type_: str) -> bool:
+    """Whether the type is a number."""
+    return is_exact(type_) or type_ in _FRACTIONAL
+
+
+def accepts(domain: Domain, type_: str) -> bool:
+    """Whether an argument of this type is in the domain; an unknown type gets the benefit of the doubt."""
+    if type_ == UNKNOWN:
+        return True
+    match domain:
+        case Domain.NUMERIC:
+            return is_numeric(type_)
+        case Domain.BOOLEAN:
+            return type_ == "boolean"
+        case Domain.ORDERED:
+            return not type_.startswith(("map", "variant"))
+        case Domain.ANY:
+            return True
+
+
+def aggregate_type(function: AggregateFunction | UserAggregate, arguments: Sequence[str]) -> str:
+    """The type of an aggregate's answer over arguments of these types."""
+    if isinstance(function, UserAggregate):
+        return function.returns
+    argument = arguments[0] if arguments else UNKNOWN
+    match function.name:
+        case "count":
+            return "bigint"
+        case "sum" if is_integral(argument):
+            return "bigint"
+        case "sum" if argument in _FRACTIONAL:
+            return "double"
+        case "sum" | "avg" if argument.startswith("decimal") or argument == UNKNOWN:
+            return UNKNOWN
+        case "avg" | "median" | "quantile" | "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
+            return "double"
+        case _:
+            return argument
+
+
+def bound_type(attribute: str) -> str:
+    """The type of `window_start` and `window_end` over a windowing attribute of this type."""
+    if attribute == "date":
+        return "timestamp"
+    if is_integral(attribute):
+        return "bigint"
+    if is_numeric(attribute):
+        return "double"
+    return attribute
