@@ -1,0 +1,260 @@
+"""Window aggregation in Spark: from tuples to answers, eagerly (a partial for each window) or by panes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from headgate.aggregates import AggregateFunction, Merge, UserAggregate
+from headgate.operators import user
+from headgate.operators.landmark import LAST, WithLast, accumulate
+from headgate.operators.numbering import with_ranks
+from headgate.operators.partials import PartialColumn, Partials, call_holes
+from headgate.operators.rollup import PANE, WINDOW_ID, roll_up
+from headgate.operators.sql import bound, floor_div, literal, position, quoted, text
+from headgate.operators.tuple_slide import blocks_per_range, sweep, window_ends
+from headgate.plan.nodes import ROW_NUM, WINDOW_END, WINDOW_START, Aggregate, Call, Window
+from headgate.plan.strategy import Choice
+from headgate.windows import Landmark, Panes, Sliding, TupleSlide
+
+PLACE = "_x"
+_COUNT = PartialColumn("_rows", "count(*)", Merge.SUM)
+
+
+@dataclass(frozen=True)
+class _Input:
+    """The tuples of an aggregate with their keys as `_k0`, `_k1`, … and their place on the window axis as `_x`."""
+
+    node: Aggregate
+    tuples: DataFrame
+    unfiltered: DataFrame
+    keys: list[str]
+
+
+def aggregate(node: Aggregate, choice: Choice, df: DataFrame, unfiltered: DataFrame) -> DataFrame:
+    """The answers of an aggregate over `df`; `unfiltered` is the same stream before any filter."""
+    given = _prepared(node, df, unfiltered)
+    if node.window is None:
+        answers = _per_window(given, given.tuples, given.keys)
+    elif choice.strategy == "eager":
+        answers = _per_window(given, _with_window_ids(given, node.window), [*given.keys, WINDOW_ID])
+    else:
+        answers = _by_panes(given, choice)
+    keys = [F.col(k).alias(named.name) for k, named in zip(given.keys, node.keys, strict=True)]
+    calls = [F.col(c.name) for c in node.calls]
+    if node.window is None:
+        return answers.select(*keys, *calls)
+    return answers.select(*keys, *calls, *_bounds(node.window, df))
+
+
+def _prepared(node: Aggregate, df: DataFrame, unfiltered: DataFrame) -> _Input:
+    keys = {f"_k{i}": F.expr(text(k.expression)) for i, k in enumerate(node.keys)}
+    tuples = df.withColumns(keys) if keys else df
+    window = node.window
+    if window is not None:
+        assert node.attribute is not None
+        if not isinstance(window, TupleSlide) and window.partition and node.attribute == ROW_NUM:
+            tuples = with_ranks(tuples, partition_keys(node, window), ROW_NUM, PLACE)
+        else:
+            tuples = tuples.withColumn(PLACE, F.expr(position(df, node.attribute)))
+        if not isinstance(window, TupleSlide) and window.origin:
+            tuples = tuples.withColumn(PLACE, F.expr(f"{PLACE} - {literal(window.origin)}"))
+        tuples = tuples.where(f"{PLACE} IS NOT NULL")
+        if isinstance(window, Sliding) and window.slide > window.range:
+            tuples = tuples.where(f"pmod({PLACE}, {literal(window.slide)}) < {literal(window.range)}")
+    return _Input(node, tuples, unfiltered, list(keys))
+
+
+def _with_window_ids(given: _Input, window: Window) -> DataFrame:
+    """Each tuple once for each window that holds it (the Bucket operator of the thesis, section 6.1.3.1)."""
+    tuples = given.tuples
+    match window:
+        case Sliding(range=size, slide=slide):
+            last = floor_div(PLACE, slide)
+            if size <= slide:
+                return tuples.withColumn(WINDOW_ID, F.expr(last))
+            first = f"{floor_div(f'{PLACE} - {literal(size)}', slide)} + 1"
+            return tuples.withColumn(WINDOW_ID, F.explode(F.expr(f"sequence({first}, {last})")))
+        case Landmark(slide=slide):
+            first = floor_div(PLACE, slide)
+            ids = F.explode(F.expr(f"sequence({first}, {LAST})"))
+            return _with_last(given, window)(tuples).withColumn(WINDOW_ID, ids)
+        case TupleSlide(range=size):
+            ends = window_ends(tuples, PLACE, window, blocks_per_range(tuples, PLACE, size))
+            bucket = floor_div(PLACE, size)
+            tried = tuples.withColumn("_bucket", F.explode(F.expr(f"array({bucket}, ({bucket}) + 1)")))
+            own = ends.withColumn("_own_bucket", F.expr(floor_div(WINDOW_ID, size)))
+            holds = f"_bucket = _own_bucket AND {WINDOW_ID} >= {PLACE} AND {WINDOW_ID} < {PLACE} + {literal(size)}"
+            return tried.join(own, F.expr(holds))
+
+
+def _per_window(given: _Input, tuples: DataFrame, group: Sequence[str]) -> DataFrame:
+    """All calls over tuples that already carry their window id."""
+    partials = Partials.of(given.node, tuples)
+    holistic = [c for c in given.node.calls if isinstance(c.function, AggregateFunction) and not c.bounded]
+    users = [c for c in given.node.calls if isinstance(c.function, UserAggregate)]
+    reduced = tuples.groupBy(*group).agg(
+        *partials.aggregates(),
+        *(F.expr(_direct(c, given.node.attribute)).alias(c.name) for c in holistic),
+        *(user.collected(c).alias(c.name) for c in users),
+    )
+    answers = {c.name: user.folded(_user(c), c.name, len(c.arguments)) for c in users}
+    finals = {name: F.expr(sql) for name, sql in partials.finals.items()}
+    return reduced.withColumns({**finals, **answers}) if finals or answers else reduced
+
+
+def _by_panes(given: _Input, choice: Choice) -> DataFrame:
+    """Bounded calls together, each holistic argument and each user-defined call on its own, joined by window."""
+    node, window = given.node, given.node.window
+    assert window is not None
+    to_windows = _roll(given, window)
+    panes = given.tuples.withColumn(PANE, F.expr(_pane(window)))
+    partials = Partials.of(node, given.tuples)
+    reduced = panes.groupBy(*given.keys, PANE).agg(*partials.aggregates())
+    answers = to_windows(reduced, given.keys, partials.columns, choice.running)
+    answers = answers.withColumns({name: F.expr(sql) for name, sql in partials.finals.items()})
+    for (value, where), calls in _holistic_arguments(node).items():
+        answers = _joined(answers, _by_value(panes, given.keys, value, where, calls, to_windows), given.keys)
+        # A window without any value has no row here, yet the count of its values is zero.
+        answers = answers.fillna(0, [c.name for c in calls if c.function.name == "count"])
+    for call in node.calls:
+        if isinstance(call.function, UserAggregate):
+            assert isinstance(window, Sliding)
+            answers = _joined(answers, _by_state(panes, given.keys, call, Panes.of(window)), given.keys)
+    return answers
+
+
+_Roll = Callable[[DataFrame, Sequence[str], Sequence[PartialColumn], bool], DataFrame]
+
+
+def _roll(given: _Input, window: Window) -> _Roll:
+    """How partials of panes become partials of windows."""
+    match window:
+        case Sliding():
+            spec = Panes.of(window)
+            return lambda panes, keys, columns, running: roll_up(panes, keys, columns, spec, running)
+        case Landmark():
+            with_last = _with_last(given, window)
+            return lambda panes, keys, columns, _: accumulate(panes, keys, columns, with_last)
+        case TupleSlide():
+            per_range = blocks_per_range(given.tuples, PLACE, window.range)
+            ends = window_ends(given.tuples, PLACE, window, per_range)
+            return lambda panes, keys, columns, _: sweep(panes, keys, columns, ends, window.range, per_range)
+
+
+def _with_last(given: _Input, window: Landmark) -> WithLast:
+    """Adds the last slide that any tuple of the stream falls into; the rows of a partition end with its own last."""
+    if window.partition and window.attr == ROW_NUM:
+        keys = partition_keys(given.node, window)
+        last = given.tuples.groupBy(*(F.col(k).alias(f"_of{k}") for k in keys)).agg(_latest(PLACE, window))
+        return lambda df: df.join(last, _same(keys, "_of")).drop(*(f"_of{k}" for k in keys))
+    place = f"({position(given.unfiltered, window.attr)} - {literal(window.origin)})"
+    last = given.unfiltered.agg(_latest(place, window))
+    return lambda df: df.crossJoin(F.broadcast(last))
+
+
+def _latest(place: str, window: Landmark) -> Column:
+    return F.expr(f"max({floor_div(place, window.slide)})").alias(LAST)
+
+
+def partition_keys(node: Aggregate, window: Sliding | Landmark) -> list[str]:
+    """The key columns that the window is partitioned by."""
+    names = [quoted(name) for name in window.partition]
+    return [f"_k{i}" for i, k in enumerate(node.keys) if text(k.expression) in names]
+
+
+def _same(keys: Sequence[str], prefix: str) -> Column:
+    """Whether rows agree on the keys, NULL being a key like any other."""
+    same = F.lit(True)
+    for key in keys:
+        same = same & F.col(key).eqNullSafe(F.col(f"{prefix}{key}"))
+    return same
+
+
+def _pane(window: Window) -> str:
+    match window:
+        case Sliding():
+            return floor_div(PLACE, Panes.of(window).length)
+        case Landmark():
+            return floor_div(PLACE, window.slide)
+        case TupleSlide():
+            return PLACE
+
+
+def _holistic_arguments(node: Aggregate) -> dict[tuple[str, str], list[Call]]:
+    found: dict[tuple[str, str], list[Call]] = {}
+    for call in node.calls:
+        if isinstance(call.function, AggregateFunction) and not call.bounded:
+            arguments = [text(a) for a in call.arguments]
+            value = arguments[0] if len(arguments) == 1 else f"struct({', '.join(arguments)})"
+            conditions = [f"({a}) IS NOT NULL" for a in arguments] + ([text(call.where)] if call.where else [])
+            found.setdefault((value, " AND ".join(f"({c})" for c in conditions)), []).append(call)
+    return found
+
+
+def _by_value(
+    panes: DataFrame, keys: Sequence[str], value: str, where: str, calls: Sequence[Call], to_windows: _Roll
+) -> DataFrame:
+    """Holistic calls over one argument: the frequency of each value is rolled up like any count."""
+    counts = panes.where(where).withColumn("_value", F.expr(value)).groupBy(*keys, PANE, "_value")
+    per_window = to_windows(counts.agg(F.expr(_COUNT.sql).alias(_COUNT.name)), [*keys, "_value"], [_COUNT], True)
+    return per_window.groupBy(*keys, WINDOW_ID).agg(*(F.expr(_over_values(c)).alias(c.name) for c in calls))
+
+
+def _by_state(panes: DataFrame, keys: Sequence[str], call: Call, spec: Panes) -> DataFrame:
+    """A user-defined call: a state for each pane, merged for each window."""
+    function, size, step = _user(call), spec.per_window, spec.per_slide
+    states = panes.groupBy(*keys, PANE).agg(user.collected(call).alias("_tuples"))
+    first, last = f"{floor_div(f'{PANE} - {size}L', step)} + 1", floor_div(PANE, step)
+    windows = states.select(
+        *keys, PANE, user.state(function, "_tuples", len(call.arguments)).alias("_state")
+    ).withColumn(WINDOW_ID, F.explode(F.expr(f"sequence({first}, {last})")))
+    lists = windows.groupBy(*keys, WINDOW_ID).agg(F.collect_list("_state").alias("_states"))
+    return lists.select(*keys, WINDOW_ID, user.merged_states(function, "_states").alias(call.name))
+
+
+def _joined(left: DataFrame, right: DataFrame, keys: Sequence[str]) -> DataFrame:
+    names = [*keys, WINDOW_ID]
+    renamed = right.withColumnsRenamed({name: f"_r{name}" for name in names})
+    same = (F.col(WINDOW_ID) == F.col(f"_r{WINDOW_ID}")) & _same(keys, "_r")
+    return left.join(renamed, same, "left").drop(*(f"_r{name}" for name in names))
+
+
+def _direct(call: Call, attribute: str | None) -> str:
+    """A holistic or DISTINCT call as Spark computes it over tuples."""
+    assert isinstance(call.function, AggregateFunction)
+    holes = call_holes(call, attribute)
+    template = call.function.direct or call.function.name + "({d}{x}){f}"
+    return template.format(**holes)
+
+
+def _over_values(call: Call) -> str:
+    """A holistic or DISTINCT call over values with their frequencies; none occurs at all where it is NULL."""
+    assert isinstance(call.function, AggregateFunction)
+    if call.function.bounded:
+        return f"{call.function.name}(_value)"
+    frequency = "1L" if call.distinct else _COUNT.name
+    parameter = text(call.parameter) if call.parameter is not None else ""
+    return call.function.final.format(x="_value", n=frequency, p=parameter)
+
+
+def _bounds(window: Window, df: DataFrame) -> list[Column]:
+    match window:
+        case Sliding(range=size, slide=slide, attr=attribute, origin=origin):
+            start = f"{WINDOW_ID} * {literal(slide)} + {literal(origin)}"
+            end = f"{start} + {literal(size)}"
+        case Landmark(slide=slide, attr=attribute, origin=origin):
+            start, end = "CAST(NULL AS BIGINT)", f"({WINDOW_ID} + 1) * {literal(slide)} + {literal(origin)}"
+        case TupleSlide(range=size, range_attr=attribute):
+            start, end = f"{WINDOW_ID} - {literal(size)}", WINDOW_ID
+    return [
+        F.expr(bound(df, attribute, place)).alias(name) for name, place in ((WINDOW_START, start), (WINDOW_END, end))
+    ]
+
+
+def _user(call: Call) -> UserAggregate:
+    assert isinstance(call.function, UserAggregate)
+    return call.function

@@ -1,0 +1,41 @@
+"""Lowering: from a logical plan to a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from headgate.operators.aggregate import aggregate
+from headgate.operators.join import join
+from headgate.operators.numbering import with_row_numbers
+from headgate.operators.sql import quoted, text
+from headgate.plan.nodes import ROW_NUM, Aggregate, Filter, Join, Node, Project, Source, Union
+from headgate.plan.strategy import Strategy, choose
+from headgate.plan.unfiltered import unfiltered
+
+
+def lower(node: Node, streams: Mapping[str, DataFrame], strategy: Strategy | None = None) -> DataFrame:
+    """The answer of a plan over bounded streams by name; `strategy` overrides the planner where it applies."""
+    match node:
+        case Source(name=name, columns=columns, numbered=numbered):
+            df = streams[name].select(*(F.col(quoted(c.name)) for c in columns))
+            return with_row_numbers(df, ROW_NUM) if numbered else df
+        case Filter(input=below, predicate=predicate):
+            return lower(below, streams, strategy).where(text(predicate))
+        case Project(input=below, columns=columns):
+            df = lower(below, streams, strategy)
+            return df.select(*(F.expr(text(c.expression)).alias(c.name) for c in columns))
+        case Union(inputs_=inputs, numbered=numbered):
+            df = reduce(DataFrame.union, (lower(i, streams, strategy) for i in inputs))
+            return with_row_numbers(df, ROW_NUM) if numbered else df
+        case Join(left=left, right=right):
+            return join(node, lower(left, streams, strategy), lower(right, streams, strategy))
+        case Aggregate(input=below):
+            df = lower(below, streams, strategy)
+            stream = unfiltered(below)
+            whole = df if stream == below else lower(stream, streams, strategy)
+            return aggregate(node, choose(node, strategy), df, whole)
+    raise TypeError(f"no operator for {type(node).__name__}")

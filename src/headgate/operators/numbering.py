@@ -1,0 +1,65 @@
+"""Arrival numbers and ranks, counted without gathering the stream: count each piece, then shift it by those before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as W
+from pyspark.sql import functions as F
+
+from headgate.operators.sql import floor_div
+
+_PARTITION_BITS = 33  # monotonically_increasing_id: the partition above, the row within it below
+_PIECE = 65_536
+
+
+def with_row_numbers(df: DataFrame, name: str) -> DataFrame:
+    """The rows with their place (from 0) in the order of the DataFrame."""
+    df = _stable(df).withColumn("_id", F.monotonically_increasing_id())
+    partition = F.shiftright("_id", _PARTITION_BITS)
+    sizes = df.groupBy(partition.alias("_part")).agg(F.count("*").alias("_size"))
+    before = W.partitionBy(F.lit(0)).orderBy("_part").rowsBetween(W.unboundedPreceding, -1)
+    starts = sizes.select(
+        F.col("_part").alias("_own"), F.coalesce(F.sum("_size").over(before), F.lit(0)).alias("_start")
+    )
+    index = F.col("_id").bitwiseAND((1 << _PARTITION_BITS) - 1)
+    return (
+        df.join(F.broadcast(starts), partition == F.col("_own"))
+        .withColumn(name, F.col("_start") + index)
+        .drop("_id", "_own", "_start")
+    )
+
+
+def with_ranks(df: DataFrame, partition: Sequence[str], order: str, name: str) -> DataFrame:
+    """The rows with their place (from 0) among those of their partition, in the order of a whole number.
+
+    A partition is counted piece by piece, so that one that holds most of the stream is still spread over tasks.
+    """
+    df = df.withColumn("_piece", F.expr(floor_div(order, _PIECE)))
+    pieces = df.groupBy(*partition, "_piece").agg(F.count("*").alias("_size"))
+    before = W.partitionBy(*partition).orderBy("_piece").rowsBetween(W.unboundedPreceding, -1)
+    starts = pieces.select(
+        *(F.col(p).alias(f"_of{p}") for p in partition),
+        F.col("_piece").alias("_of_piece"),
+        F.coalesce(F.sum("_size").over(before), F.lit(0)).alias("_start"),
+    )
+    within = F.row_number().over(W.partitionBy(*partition, "_piece").orderBy(order)) - 1
+    same: Column = F.col("_piece") == F.col("_of_piece")
+    for p in partition:
+        same = same & F.col(p).eqNullSafe(F.col(f"_of{p}"))
+    return (
+        df.withColumn("_within", within)
+        .join(starts, same)
+        .withColumn(name, F.col("_start") + F.col("_within"))
+        .drop("_piece", "_of_piece", "_within", "_start", *(f"_of{p}" for p in partition))
+    )
+
+
+def _stable(df: DataFrame) -> DataFrame:
+    """The rows, sure to lie in the same partitions in the same order each time they are read.
+
+    Numbering reads them twice. After a shuffle that is not certain, so there they are kept at the first reading.
+    """
+    plan = df._jdf.queryExecution().executedPlan().toString()
+    return df.localCheckpoint(eager=False) if "Exchange" in plan else df

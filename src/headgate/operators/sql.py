@@ -1,0 +1,80 @@
+"""Small pieces of Spark SQL text that the operators put together: positions on the window axis and their arithmetic."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+from sqlglot import exp
+
+from headgate.windows import Number
+
+_MICROS_A_DAY = 86_400_000_000
+_NTZ_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+#: Numbers that are not whole are placed with this many digits behind the point.
+DIGITS = 12
+
+
+def quoted(name: str) -> str:
+    """A column name as Spark SQL reads it, whatever characters it holds.
+
+    >>> quoted("Main1.ts")
+    '`Main1.ts`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def text(expression: exp.Expr) -> str:
+    """A bound expression as Spark SQL."""
+    return expression.sql(dialect="spark")
+
+
+def literal(value: Number) -> str:
+    """A number as a Spark SQL literal: a whole one as BIGINT, any other as DECIMAL.
+
+    >>> literal(-60), literal(Fraction(1, 2))
+    ('-60L', '0.5BD')
+    """
+    if isinstance(value, int) or value.denominator == 1:
+        return f"{int(value)}L"
+    digits = f"{float(value):.{DIGITS}f}".rstrip("0")
+    return f"{digits}BD"
+
+
+def floor_div(dividend: str, divisor: Number | str) -> str:
+    """The greatest whole number not above dividend / divisor, exact for BIGINT and DECIMAL, and below zero too.
+
+    >>> floor_div("x", 60)
+    '((x) - pmod(x, 60L)) div 60L'
+    """
+    by = divisor if isinstance(divisor, str) else literal(divisor)
+    return f"(({dividend}) - pmod({dividend}, {by})) div {by}"
+
+
+def position(df: DataFrame, attribute: str) -> str:
+    """The place of a tuple on the axis of its windowing attribute: microseconds for time, else the number itself."""
+    name = quoted(attribute)
+    match df.schema[attribute].dataType:
+        case T.TimestampType():
+            return f"unix_micros({name})"
+        case T.TimestampNTZType():
+            # Wall-clock times have no zone, so the session's may not shift them.
+            return f"timestampdiff(MICROSECOND, {_NTZ_EPOCH}, {name})"
+        case T.DateType():
+            return f"unix_date({name}) * {_MICROS_A_DAY}L"
+        case T.IntegralType():
+            return f"CAST({name} AS BIGINT)"
+        case _:
+            return f"try_cast({name} AS DECIMAL(38, {DIGITS}))"
+
+
+def bound(df: DataFrame, attribute: str, place: str) -> str:
+    """The inverse of `position`, for the ends of a window."""
+    match df.schema[attribute].dataType:
+        case T.TimestampType() | T.DateType():
+            return f"timestamp_micros({place})"
+        case T.TimestampNTZType():
+            return f"timestampadd(MICROSECOND, {place}, {_NTZ_EPOCH})"
+        case T.IntegralType():
+            return place
+        case _:
+            return f"CAST({place} AS DOUBLE)"

@@ -1,0 +1,76 @@
+"""Exact answers over bounded input, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.errors import BindError
+from headgate.lang import Query, parse_query
+from headgate.operators import lower
+from headgate.plan import Catalog, Field, Node, Source, Strategy, bind
+from headgate.runtime.failures import plain_errors
+
+SAMPLING_RATE = "sampling_rate"
+
+
+def evaluate(
+    sql: str | Query, spark: SparkSession | None = None, strategy: Strategy | None = None, **streams: Any
+) -> DataFrame:
+    """The exact answer of a query over bounded streams, given by name.
+
+    A stream is a DataFrame, or anything that `createDataFrame` takes (then `spark` says in which session). Every window
+    that holds a tuple is answered. `strategy` ("eager" or "paned") overrides the planner.
+
+    >>> import headgate as hg
+    >>> spark = hg.session()
+    >>> bids = spark.createDataFrame([(5, 1), (7, 2), (3, 3), (9, 4)], "price INT, ts INT")
+    >>> answer = hg.evaluate("SELECT max(price) AS top [RANGE 2, SLIDE 1, WA ts] FROM bids", bids=bids)
+    >>> answer.orderBy("window_start").show()
+    +---+------------+----------+-------------+
+    |top|window_start|window_end|sampling_rate|
+    +---+------------+----------+-------------+
+    |  5|           0|         2|          1.0|
+    |  7|           1|         3|          1.0|
+    |  7|           2|         4|          1.0|
+    |  9|           3|         5|          1.0|
+    |  9|           4|         6|          1.0|
+    +---+------------+----------+-------------+
+    <BLANKLINE>
+    """
+    if strategy not in (None, "eager", "paned"):
+        raise BindError(f"unknown strategy {strategy!r}: choose 'eager', 'paned' or None")
+    frames = {name: _frame(name, stream, spark) for name, stream in streams.items()}
+    plan = bind(sql.ast if isinstance(sql, Query) else parse_query(sql), catalog_of(frames))
+    return answer(plan, frames, strategy)
+
+
+def answer(plan: Node, frames: Mapping[str, DataFrame], strategy: Strategy | None = None) -> DataFrame:
+    """The result rows of a bound plan: its columns, then the sampling rate, which is 1 for an exact answer."""
+    with plain_errors():
+        rows = lower(plan, frames, strategy)
+        return rows if SAMPLING_RATE in rows.columns else rows.withColumn(SAMPLING_RATE, F.lit(1.0))
+
+
+def catalog_of(frames: Mapping[str, DataFrame]) -> Catalog:
+    """The streams that DataFrames stand for. Nothing is promised of their progress: a window has to name its WA."""
+    return Catalog(
+        Source(name, tuple(Field(column, type_) for column, type_ in df.dtypes)) for name, df in frames.items()
+    )
+
+
+def _frame(name: str, stream: Any, spark: SparkSession | None) -> DataFrame:
+    if isinstance(stream, DataFrame):
+        if stream.isStreaming:
+            raise BindError(
+                f"stream {name} is unbounded: evaluate takes bounded input; run unbounded streams in a Flow"
+            )
+        return stream
+    spark = spark or SparkSession.getActiveSession()
+    if spark is None:
+        raise BindError(f"stream {name} is not a DataFrame: give the session to make one in, spark=hg.session()")
+    with plain_errors():
+        return spark.createDataFrame(stream)

@@ -1,0 +1,34 @@
+"""The conformance suite: windows, aggregates, strategies and groupings on Spark equal the reference evaluator."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from tests.conformance.cases import AGGREGATES, GROUPINGS, SCHEMA, WINDOWS, case, query
+from tests.support import assert_same, collected, frame
+
+import headgate as hg
+from headgate import reference
+
+# All groupings are covered for each window and each set of aggregates, in turns.
+COMBINATIONS = [
+    (window, aggregates, list(GROUPINGS)[(i + j) % len(GROUPINGS)])
+    for i, window in enumerate(WINDOWS)
+    for j, aggregates in enumerate(AGGREGATES)
+]
+
+
+@pytest.mark.parametrize(("window", "aggregates", "grouping"), COMBINATIONS)
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=1)
+def test_spark_agrees_with_the_reference(
+    spark: SparkSession, window: str, aggregates: str, grouping: str, seed: int
+) -> None:
+    given_case = case(window, seed)
+    sql = query(given_case, aggregates, grouping)
+    expected = reference.evaluate(sql, {"S": SCHEMA}, S=given_case.rows)
+    df = frame(spark, given_case.rows, SCHEMA)
+    for strategy in ("eager", "paned"):
+        assert_same(collected(hg.evaluate(sql, strategy=strategy, S=df)), expected)

@@ -1,0 +1,67 @@
+"""What tests share: schemas, streams as lists of tuples, and a comparison of answers that ignores their order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Row = dict[str, Any]
+Schema = Mapping[str, str]
+
+
+def frame(spark: SparkSession, rows: Sequence[Row], schema: Schema, partitions: int = 3) -> DataFrame:
+    """The tuples as a DataFrame of several partitions, in their order."""
+    ddl = ", ".join(f"`{name}` {type_}" for name, type_ in schema.items())
+    parallel = spark.sparkContext.parallelize([tuple(row[c] for c in schema) for row in rows], partitions)
+    return spark.createDataFrame(parallel, ddl)
+
+
+def collected(df: DataFrame) -> list[Row]:
+    """The rows of an answer as dicts, without the sampling rate, which has to be 1."""
+    rows = [row.asDict(recursive=True) for row in df.collect()]
+    assert all(row.pop("sampling_rate") == 1.0 for row in rows)
+    return rows
+
+
+def assert_same(actual: Sequence[Row], expected: Sequence[Row], tolerance: float = 1e-9) -> None:
+    """Fails unless both answers have the same rows as often, whatever their order; numbers may differ by rounding."""
+    assert [set(row) for row in actual[:1]] == [set(row) for row in expected[:1]]
+    columns = sorted(expected[0]) if expected else []
+    left, right = (sorted(rows, key=lambda row: _order(row, columns)) for rows in (actual, expected))
+    for got, wanted in zip(left, right, strict=False):
+        assert _close(got, wanted, tolerance), f"\n got    {got}\n wanted {wanted}"
+    assert len(left) == len(right)
+
+
+def _order(row: Row, columns: Sequence[str]) -> list[tuple[bool, str]]:
+    # Keys and windows first, so that a last digit elsewhere never decides which rows are compared.
+    return [_text(row[c]) for c in sorted(columns, key=lambda c: (not c.startswith(("key", "window")), c))]
+
+
+def _text(value: Any) -> tuple[bool, str]:
+    number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    return value is not None, f"{float(value):+.6e}" if number else str(value)
+
+
+def _close(got: Any, wanted: Any, tolerance: float) -> bool:
+    match got, wanted:
+        case dict(), dict():
+            return got.keys() == wanted.keys() and all(_close(got[k], wanted[k], tolerance) for k in got)
+        case list(), list():
+            return len(got) == len(wanted) and all(_close(g, w, tolerance) for g, w in zip(got, wanted, strict=True))
+        case ((datetime() | date()), (datetime() | date())):
+            return bool(got == wanted)
+        case (bool(), _) | (_, bool()) | (None, _) | (_, None) | (str(), _):
+            return bool(got == wanted)
+        case _:
+            if math.isnan(float(got)) or math.isnan(float(wanted)):
+                return math.isnan(float(got)) and math.isnan(float(wanted))
+            if isinstance(got, Decimal):  # Spark rounds decimals to the digits of their type.
+                tolerance = max(tolerance, 10.0 ** int(got.as_tuple().exponent))
+            return math.isclose(float(got), float(wanted), rel_tol=tolerance, abs_tol=tolerance)
