@@ -76,7 +76,8 @@ def run(node: Node, streams: Streams) -> list[Row]:
 
 
 def _join(node: Join, streams: Streams) -> list[Row]:
-    pairs = [{**left, **right} for left in run(node.left, streams) for right in run(node.right, streams)]
+    lefts, rights = run(node.left, streams), run(node.right, streams)
+    pairs = [{**left, **right} for left in lefts for right in rights]
     return [
         pair
         for pair in pairs

@@ -1,0 +1,4 @@
+SELECT
+    l.srcIP AS Main1_srcIP, l.destIP AS Main1_destIP, r.srcIP AS Main2_srcIP, r.destIP AS Main2_destIP, r.ts
+FROM Main1 AS l
+JOIN Main2 AS r ON l.srcIP = r.destIP AND r.ts - l.ts >= -INTERVAL 2 minutes AND r.ts - l.ts < INTERVAL 3 minutes

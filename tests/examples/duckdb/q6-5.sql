@@ -1,0 +1,8 @@
+WITH starts AS (
+    SELECT unnest(generate_series(date_trunc('minute', min(ts)) - INTERVAL 5 minutes, max(ts), INTERVAL 1 minute))
+        AS window_start
+    FROM M1
+)
+SELECT srcIP, count(*) AS packets, window_start, window_start + INTERVAL 5 minutes AS window_end
+FROM starts JOIN M1 ON ts >= window_start AND ts < window_start + INTERVAL 5 minutes
+GROUP BY srcIP, window_start

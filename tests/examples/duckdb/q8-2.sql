@@ -1,0 +1,5 @@
+SELECT
+    srcIP, destIP, count(*) AS packets,
+    date_trunc('minute', ts) AS window_start, window_start + INTERVAL 1 minute AS window_end
+FROM (FROM M1 UNION ALL FROM M2)
+GROUP BY srcIP, destIP, window_start
