@@ -13,6 +13,7 @@ from headgate.plan.catalog import Catalog
 from headgate.plan.nodes import WINDOW_END, WINDOW_START, Filter, Named, Node, Project, Union
 from headgate.plan.output import named_columns, star
 from headgate.plan.scope import Item, Scope, column
+from headgate.plan.words import shown
 
 _NOT_IN_LANGUAGE = {
     "order": "ORDER BY: results of a continuous query have no order; sort them where you read them",
@@ -38,7 +39,7 @@ def bind(query: exp.Expr, catalog: Catalog) -> Node:
             return _union([bind(side, catalog) for side in _sides(query)])
         case exp.Select():
             return _select(query, catalog)
-    raise BindError(f"expected a SELECT, found {query.sql('spark')[:60]}")
+    raise BindError(f"expected a SELECT, found {shown(query)}")
 
 
 def _select(select: exp.Select, catalog: Catalog) -> Node:
@@ -49,7 +50,7 @@ def _select(select: exp.Select, catalog: Catalog) -> Node:
     inputs, on = _inputs(select, catalog)
     where = select.args.get("where")
     if where is not None and (call := next((n for n in where.walk() if is_call(n)), None)):
-        raise BindError(f"WHERE cannot hold the aggregate {call.sql('spark')}: use HAVING")
+        raise BindError(f"WHERE cannot hold the aggregate {shown(call)}: use HAVING")
     predicates = [*on, *([where.this] if where else [])]
     clauses = [item.args["clause"] for item in select.expressions if isinstance(item, Windowed)]
     if len(inputs) == 1:
@@ -85,7 +86,7 @@ def _inputs(select: exp.Select, catalog: Catalog) -> tuple[list[Input], list[exp
     inputs, on = [_input(from_.this, catalog)], []
     for join in [*(from_.this.args.get("joins") or []), *(select.args.get("joins") or [])]:
         if join.side or join.kind not in ("", "CROSS", "INNER") or join.args.get("using"):
-            raise BindError(f"{join.sql('spark')[:60]}: only inner joins with a window are possible, with ON or WHERE")
+            raise BindError(f"{shown(join)}: only inner joins with a window are possible, with ON or WHERE")
         inputs.append(_input(join.this, catalog))
         on += [join.args["on"]] if join.args.get("on") else []
     aliases = [i.item.alias.lower() for i in inputs]
@@ -108,7 +109,7 @@ def _input(item: exp.Expr, catalog: Catalog) -> Input:
         case exp.Table() if item.name:
             node = catalog.relation(item.name)
             return Input(Item(item.alias or item.name, node))
-    raise BindError(f"expected a stream or a SELECT in FROM, found {item.sql('spark')[:60]}")
+    raise BindError(f"expected a stream or a SELECT in FROM, found {shown(item)}")
 
 
 def _union_by_name(members: list[Item]) -> Node:
@@ -147,9 +148,7 @@ def _check(select: exp.Select) -> None:
         if select.args.get(key):
             raise BindError(f"not part of the language: {why}")
     if over := select.find(exp.Window):
-        raise BindError(
-            f"not part of the language: {over.sql('spark')}: give the query a window clause instead of OVER"
-        )
+        raise BindError(f"not part of the language: {shown(over)}: give the query a window clause instead of OVER")
 
 
 def _one(clauses: list[WindowClause]) -> WindowClause | None:

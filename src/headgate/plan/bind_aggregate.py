@@ -24,6 +24,7 @@ from headgate.plan.nodes import (
 from headgate.plan.output import bare, name_of, named_columns
 from headgate.plan.scope import Scope, column
 from headgate.plan.windowing import bind_window, spark_window
+from headgate.plan.words import shown
 from headgate.windows import TupleSlide
 
 
@@ -104,7 +105,7 @@ class _Binder:
             if expression.name.lower() not in known:
                 expression = self._with_aliases(expression)
         if call := next((n for n in expression.walk() if is_call(n)), None):
-            raise BindError(f"GROUP BY cannot hold the aggregate {call.sql('spark')}")
+            raise BindError(f"GROUP BY cannot hold the aggregate {shown(call)}")
         return self.scope.bind(expression)
 
     def _key(self, expression: exp.Expr) -> None:
@@ -116,7 +117,7 @@ class _Binder:
     def _resolve(self, reference: exp.Column) -> Field:
         found = self.scope.resolve(reference)
         if not isinstance(found, exp.Column):
-            raise BindError(f"{reference.sql('spark')} is not a column of the input")
+            raise BindError(f"{shown(reference)} is not a column of the input")
         return self.scope.field(found.name)
 
     def _with_aliases(self, expression: exp.Expr) -> exp.Expr:
@@ -146,14 +147,14 @@ class _Binder:
             return column(key)
         if isinstance(node, exp.Column):
             self.scope.resolve(node)  # An unknown column is the better message.
-            raise BindError(f"{node.sql('spark')} is neither in GROUP BY nor inside an aggregate")
+            raise BindError(f"{shown(node)} is neither in GROUP BY nor inside an aggregate")
         return node
 
     def _call(self, node: exp.Expr) -> Call:
         bound = self.scope.bind(node)
         call = bind_call(bound, f"_agg{len(self.calls)}", self.scope.node.types)
         if self.window is None and call.function.name in ("first", "last"):
-            raise BindError(f"{node.sql('spark')}: the first and last by time need a window")
+            raise BindError(f"{shown(node)}: the first and last by time need a window")
         for known in self.calls:
             if replace(known, name=call.name) == call:
                 return known

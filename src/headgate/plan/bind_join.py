@@ -12,6 +12,7 @@ from headgate.plan.nodes import ROW_NUM, Band, Field, Join, Node, SameWindow
 from headgate.plan.scope import Item, Scope, qualified
 from headgate.plan.types import is_time
 from headgate.plan.windowing import measure, windowing_attribute
+from headgate.plan.words import shown
 from headgate.windows import Number
 
 
@@ -101,7 +102,7 @@ def _side(given: Input) -> _Side:
             raise WindowError("a join is windowed over time or a number: arrival numbers of two streams do not compare")
         found = scope.resolve(reference)
         if not isinstance(found, exp.Column):
-            raise BindError(f"WA {reference.sql('spark')} is not a column of {given.item.alias}")
+            raise BindError(f"WA {shown(reference)} is not a column of {given.item.alias}")
         return scope.field(found.name)
 
     attribute = windowing_attribute(clause, resolve, given.item.node.progress, given.item.node.types)

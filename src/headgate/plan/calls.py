@@ -9,6 +9,7 @@ from headgate.aggregates.builtin import AVG, AVG_DOUBLE, COUNT_ROWS
 from headgate.errors import AggregateTypeError, BindError
 from headgate.plan.nodes import Call
 from headgate.plan.types import accepts, is_integral, type_of
+from headgate.plan.words import shown
 
 _NODES: dict[type[exp.Expr], str] = {
     exp.Count: "count",
@@ -46,13 +47,13 @@ def is_call(node: exp.Expr) -> bool:
     if type(node) in _NODES or (isinstance(node, exp.Any) and isinstance(node.this, exp.Paren)):
         return True
     if isinstance(node, exp.AggFunc):
-        raise BindError(f"{node.sql('spark')}: {node.sql_name().lower()} is not an aggregate that Headgate knows")
+        raise BindError(f"{shown(node)}: {node.sql_name().lower()} is not an aggregate that Headgate knows")
     return False
 
 
 def bind_call(node: exp.Expr, name: str, types: dict[str, str]) -> Call:
     """The call that a node stands for, its columns already resolved; `types` are those of the input's columns."""
-    text, where, within = node.sql("spark"), None, None
+    text, where, within = shown(node), None, None
     if isinstance(node, exp.Filter):
         where, node = node.expression.this, node.this
     if isinstance(node, exp.WithinGroup):
@@ -74,7 +75,7 @@ def bind_call(node: exp.Expr, name: str, types: dict[str, str]) -> Call:
         if parameter is None:
             raise BindError(f"{text} needs a fraction between 0 and 1 as its second argument")
     if nested := next((n for a in arguments for n in a.walk() if is_call(n)), None):
-        raise BindError(f"{text}: aggregate {nested.sql('spark')} stands inside another; nest a SELECT instead")
+        raise BindError(f"{text}: aggregate {shown(nested)} stands inside another; nest a SELECT instead")
     if isinstance(function, AggregateFunction):
         function = _typed(function, arguments, types, text)
         if distinct and function.name in ("min", "max", "bool_and", "bool_or", "min_by", "max_by"):
@@ -123,7 +124,7 @@ def _typed(
             kind = {Domain.NUMERIC: "a number", Domain.BOOLEAN: "a boolean"}.get(
                 function.domain, "a type with an order"
             )
-            raise AggregateTypeError(f"{text}: {function.name} needs {kind}, but {argument.sql('spark')} is {found}")
+            raise AggregateTypeError(f"{text}: {function.name} needs {kind}, but {shown(argument)} is {found}")
         if function is AVG and (found in ("bigint", "long") or not (is_integral(found) or found.startswith("dec"))):
             return AVG_DOUBLE
     return function
@@ -135,5 +136,5 @@ def _fraction(parameter: exp.Expr | None, text: str) -> exp.Expr | None:
     literals = parameter.expressions if isinstance(parameter, exp.Array) else [parameter]
     for literal in literals:
         if not (isinstance(literal, exp.Literal) and not literal.is_string and 0 <= float(literal.name) <= 1):
-            raise BindError(f"{text}: {literal.sql('spark')} is not a fraction between 0 and 1")
+            raise BindError(f"{text}: {shown(literal)} is not a fraction between 0 and 1")
     return parameter

@@ -10,6 +10,7 @@ from sqlglot import exp
 from headgate.errors import BindError
 from headgate.plan.catalog import did_you_mean
 from headgate.plan.nodes import ROW_NUM, Field, Filter, Named, Node, Project, Source, Union
+from headgate.plan.words import shown
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,14 @@ class Scope:
             if struct:
                 return exp.Dot(this=column(struct), expression=exp.to_identifier(name, quoted=True))
             known = ", ".join(self._aliases.values())
-            raise BindError(f"unknown stream {qualifier} in {reference.sql('spark')}: this query reads {known}")
+            raise BindError(f"unknown stream {qualifier} in {shown(reference)}: this query reads {known}")
         found = self._find(qualifier, name)
         if not found and name.lower() == ROW_NUM and not self.joined:
             self.node = number(self.node)
             found = ROW_NUM
         if not found:
             columns = self.columns(qualifier)
-            raise BindError(f"unknown column {reference.sql('spark')}: {did_you_mean(name, columns)}")
+            raise BindError(f"unknown column {shown(reference)}: {did_you_mean(name, columns)}")
         return column(found)
 
     def bind(self, expression: exp.Expr) -> exp.Expr:

@@ -52,15 +52,14 @@ def choose(aggregate: Aggregate, forced: Strategy | None = None, load: Load | No
         return Choice("eager", False, "no window: the keys themselves progress")
     if not isinstance(window, Sliding) and any(isinstance(c.function, UserAggregate) for c in aggregate.calls):
         return Choice("eager", False, "a user-defined aggregate shares panes of sliding windows only")
+    if isinstance(window, Sliding) and window.range <= window.slide:
+        return Choice("eager", running, "windows do not overlap: a pane would be a window")
     if forced is not None:
         return Choice(forced, running, "asked for")
     if isinstance(window, Landmark):
         return Choice("paned", False, "a landmark window grows slide by slide")
     if not isinstance(window, Sliding):
         return Choice("paned", False, "each tuple is a pane: prefix and suffix blocks give every window")
-    panes = Panes.of(window)
-    if panes.per_window == 1:
-        return Choice("eager", running, "windows do not overlap: a pane would be a window")
     if any(isinstance(c.function, UserAggregate) and not c.function.bounded for c in aggregate.calls):
         return Choice("eager", running, "the partials of a user-defined aggregate are not bounded")
     load = load or _assumed(aggregate, window)

@@ -61,6 +61,8 @@ def bind_window(clause: WindowClause, resolve: Resolve, progress: tuple[str, ...
             f"RANGE {to_sql(clause.range)} is a time and SLIDE {to_sql(clause.slide)} counts rows: name both"
             f" attributes, RATTR {attribute.name} SATTR {ROW_NUM}"
         )
+    if clause.tumbling and clause.slide is not None:
+        raise WindowError("a TUMBLING window slides by its own range: leave SLIDE out")
     size = measure(clause.range, attribute, "RANGE")
     slide = measure(clause.slide, attribute, "SLIDE") if clause.slide is not None else size
     return Sliding(size, slide, attribute.name, partition=partition)

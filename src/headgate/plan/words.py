@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from headgate.lang import Headgate
 from headgate.lang.units import MICROSECONDS, plain
 from headgate.plan.nodes import ROW_NUM, Aggregate, Call, Filter, Named, Node, Project
 from headgate.plan.types import is_time
@@ -15,6 +16,7 @@ from headgate.plan.types import is_time
 if TYPE_CHECKING:
     from headgate.windows import Number
 
+_LONGEST = 80
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -83,10 +85,24 @@ def sql(expression: exp.Expr, below: Node) -> str:
         text, whole = stands_for.get(node.name, (name(node.name), True))
         if not (whole or node.parent is None or isinstance(node.parent, exp.Paren)):
             text = f"({text})"
-        # An identifier that is not quoted is printed as it is.
-        return exp.column(exp.to_identifier(text, quoted=False))
+        return exp.var(text)  # It is printed as it is.
 
     return expression.copy().transform(readable).sql("spark", normalize_functions="lower")
+
+
+def shown(expression: exp.Expr) -> str:
+    """Any piece of a query, bound or not, for a message; cut where it gets long.
+
+    >>> from headgate.lang import parse_query
+    >>> shown(parse_query("SELECT sum(`len`) FROM Main").selects[0])
+    'sum(len)'
+    """
+
+    def readable(node: exp.Expr) -> exp.Expr:
+        return exp.var(name(node.name)) if isinstance(node, exp.Column) and not node.table else node
+
+    text = expression.copy().transform(readable).sql(dialect=Headgate, normalize_functions="lower")
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def named(item: Named, below: Node) -> str:

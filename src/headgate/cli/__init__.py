@@ -1,0 +1,123 @@
+"""The command `headgate`: what it is called with, and how it ends."""
+
+# Typer reads the annotations at run time, so they are no strings in this file.
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated, Literal
+
+import typer
+
+from headgate.errors import Error
+from headgate.plan.strategy import Strategy
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Continuous window queries over data streams on Apache Spark.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_Streams = Annotated[
+    list[str] | None,
+    typer.Option("--stream", "-s", metavar="NAME=PATH", help="A stream and the Parquet, CSV or JSON it is read from."),
+]
+_Forced = Annotated[Strategy | None, typer.Option("--strategy", help="How to compute windows; else the planner says.")]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and gives its exit code: 0, 2 after an error (told in one line), 130 when interrupted.
+
+    >>> main(["--version"])
+    headgate 0.1.0
+    0
+    """
+    try:
+        given = None if arguments is None else list(arguments)
+        code = app(args=given, prog_name="headgate", standalone_mode=False)
+        sys.stdout.flush()
+    except Error as error:
+        return _failed(str(error))
+    except BrokenPipeError:
+        # The reader has seen enough. What is still buffered must not raise again when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except typer.TyperException as error:
+        return _failed(error.format_message())
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+def _failed(message: str) -> int:
+    print("error:", " ".join(message.split()), file=sys.stderr)
+    return 2
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print("headgate", version("headgate"))
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _headgate(
+    context: typer.Context,
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+# The commands import what they need when they are called: help, errors and plans come at once, without Spark.
+
+
+@app.command("query")
+def _query(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="The query, @FILE to read it from a file, or - for stdin.")],
+    stream: _Streams = None,
+    strategy: _Forced = None,
+    limit: Annotated[int, typer.Option(min=1, help="The most rows that a table shows.")] = 50,
+    format: Annotated[  # noqa: A002 - the name of the option
+        Literal["table", "csv", "json"],
+        typer.Option(help="How to print the answer; csv and json print all rows."),
+    ] = "table",
+    output: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Write to .parquet, .csv or .json instead of printing.")
+    ] = None,
+) -> None:
+    """Answer a query over files, once."""
+    from headgate.cli.query import answer_query
+
+    answer_query(sql, stream or [], strategy, limit, format, output)
+
+
+@app.command("explain")
+def _explain(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A query or a script (CREATE STREAM ...); - for stdin.")],
+    stream: _Streams = None,
+    strategy: _Forced = None,
+) -> None:
+    """Show the plan of a query, or of every query of a script."""
+    from headgate.cli.explain import explain_file
+
+    explain_file(file, stream or [], strategy)
+
+
+@app.command("demo")
+def _demo(
+    packets: Annotated[int, typer.Option(min=1, help="How many packets to make up.")] = 1_000_000,
+) -> None:
+    """Answer one sliding-window query over made-up network packets."""
+    from headgate.cli.demo import run_demo
+
+    run_demo(packets)

@@ -1,0 +1,88 @@
+"""Spark for one command: started without a sound, and stopped behind it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from headgate.errors import Error
+from headgate.runtime.failures import plain_errors
+from headgate.runtime.files import format_of, read_files
+from headgate.runtime.session import session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+
+#: What fails is told by the error that reaches us, in one line; these would add its stack.
+_LOGGERS = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+@contextmanager
+def engine() -> Iterator[SparkSession]:
+    """A Spark session, whose errors inside become ours; one that runs already is used and left running."""
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    with plain_errors():
+        running = SparkSession.getActiveSession()
+        if running is not None:
+            yield running
+            return
+        spark = _started()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def progress(message: str, out: IO[str] | None = None) -> Iterator[None]:
+    """Says on standard error (or `out`) what is going on, as long as it does, to a person who is looking."""
+    with Console(file=out or sys.stderr).status(f"{message} …"):
+        yield
+
+
+def open_streams(spark: SparkSession, paths: dict[str, str]) -> dict[str, DataFrame]:
+    """A DataFrame for each stream."""
+    with progress("reading"):
+        return {name: read_files(spark, path) for name, path in paths.items()}
+
+
+def check_streams(paths: dict[str, str]) -> None:
+    """Raises what can be told to be wrong with the streams before Spark is started."""
+    for path in paths.values():
+        format_of(path)
+
+
+def _started() -> SparkSession:
+    # The JVM inherits our output, and would write notes of its own between the rows of an answer.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    with tempfile.TemporaryFile("w+", errors="replace") as notes, os.fdopen(os.dup(2), "w") as person:
+        try:
+            os.dup2(notes.fileno(), 1)
+            os.dup2(notes.fileno(), 2)
+            with progress("starting Spark", person):
+                spark = session()
+        except PySparkException as error:
+            notes.seek(0)
+            said = " ".join(notes.read().split())
+            raise Error(f"Spark did not start: {error} {said}") from None
+        finally:
+            for place, fd in enumerate(kept, start=1):
+                os.dup2(fd, place)
+                os.close(fd)
+    spark.sparkContext.setLogLevel("OFF")
+    return spark

@@ -1,0 +1,90 @@
+"""`headgate explain`: the plans of a query or of a script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import TokenType
+
+from headgate.cli.inputs import read_text, stream_paths
+from headgate.errors import BindError, ScriptError
+from headgate.lang import Option, parse_query, parse_script, to_sql
+from headgate.lang.dialect import Headgate
+from headgate.plan import Catalog, bind
+from headgate.plan.explain import explain
+from headgate.plan.script import bind_script
+
+if TYPE_CHECKING:
+    from headgate.plan import Strategy
+    from headgate.plan.script import Script, ScriptQuery
+
+
+def explain_file(file: str, streams: list[str], strategy: Strategy | None) -> None:
+    """Prints the plan of the query in a file, or those of all queries of a script."""
+    text, paths = read_text(file), stream_paths(streams)
+    if is_script(text):
+        if paths:
+            raise ScriptError(f"{file} is a script and has its own streams: leave --stream out")
+        print(explain_script(bind_script(parse_script(text)), strategy))
+    else:
+        query = parse_query(text)
+        print(explain(bind(query, _catalog(query, paths)), strategy))
+
+
+def is_script(text: str) -> bool:
+    r"""Whether a text begins as a script does, with CREATE.
+
+    >>> is_script("-- the busiest\nCREATE QUERY q AS SELECT ..."), is_script("SELECT 1")
+    (True, False)
+    """
+    try:
+        tokens = Headgate().tokenize(text)
+    except TokenError:
+        return False  # The parser will say where and why.
+    return bool(tokens) and tokens[0].token_type == TokenType.CREATE
+
+
+def explain_script(script: Script, strategy: Strategy | None = None) -> str:
+    """The streams of a script, and each of its queries with its plan."""
+    if not script.queries:
+        raise ScriptError("the script has no query to explain: add CREATE QUERY name AS SELECT ...")
+    streams = [_stream_line(s.name, s.statement.format, s.statement.progress) for s in script.streams]
+    queries = [_query_text(query, script, strategy) for query in script.queries]
+    return "\n\n".join(["\n".join(streams), *queries])
+
+
+def _stream_line(name: str, format_: str, progress: exp.Expr | None) -> str:
+    # Options are left out: they may hold passwords.
+    promise = to_sql(progress) if progress is not None else "no PROGRESS: nothing closes a window until it ends"
+    return f"Stream {name} from {format_}, {promise}"
+
+
+def _query_text(query: ScriptQuery, script: Script, strategy: Strategy | None) -> str:
+    head = [f"Query {query.name}"]
+    if query.properties:
+        head[0] += f" with {', '.join(to_sql(p) for p in query.statement.find_all(Option))}"
+    sinks = [
+        f"  into {sink.format}" + (f" '{sink.path}'" if sink.path is not None else "")
+        for sink in script.sinks
+        if sink.query == query.name
+    ]
+    return "\n".join([*head, *sinks, explain(query.plan, strategy)])
+
+
+def _catalog(query: exp.Expr, paths: dict[str, str]) -> Catalog:
+    if not paths:
+        within = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
+        read = dict.fromkeys(t.name for t in query.find_all(exp.Table) if t.name.lower() not in within)
+        options = " ".join(f"--stream {name}=PATH" for name in read)
+        raise BindError(
+            f"the columns of {', '.join(read)} are not known: add {options}, or explain a script with"
+            " CREATE STREAM ... SCHEMA (...)"
+        )
+    from headgate.cli.engine import check_streams, engine, open_streams
+    from headgate.runtime.evaluate import catalog_of
+
+    check_streams(paths)
+    with engine() as spark:
+        return catalog_of(open_streams(spark, paths))

@@ -1,0 +1,54 @@
+"""What the commands are given: texts of queries, and streams by name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from headgate.errors import SourceError
+
+
+def read_text(path: str) -> str:
+    """The text of a file, or of standard input for `-`.
+
+    >>> read_text("nowhere.sql")
+    Traceback (most recent call last):
+    headgate.errors.SourceError: cannot read nowhere.sql: No such file or directory
+    """
+    try:
+        return sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SourceError(f"cannot read {path}: it is not text in UTF-8") from None
+
+
+def query_text(given: str) -> str:
+    """The query that an argument stands for: itself, the text of the file behind an @, or stdin for `-`.
+
+    >>> query_text("SELECT 1")
+    'SELECT 1'
+    """
+    if given == "-":
+        return read_text(given)
+    return read_text(given.removeprefix("@")) if given.startswith("@") else given
+
+
+def stream_paths(given: list[str]) -> dict[str, str]:
+    """The path of each stream, from options of the form NAME=PATH.
+
+    >>> stream_paths(["Main=a=b.csv"])
+    {'Main': 'a=b.csv'}
+    >>> stream_paths(["main.csv"])
+    Traceback (most recent call last):
+    headgate.errors.SourceError: --stream main.csv: write it as NAME=PATH, such as Main=main.csv
+    """
+    paths: dict[str, str] = {}
+    for option in given:
+        name, equals, path = (part.strip() for part in option.partition("="))
+        if not (name and equals and path):
+            raise SourceError(f"--stream {option}: write it as NAME=PATH, such as Main=main.csv")
+        if name.lower() in (known.lower() for known in paths):
+            raise SourceError(f"--stream {option}: there is a stream {name} already")
+        paths[name] = path
+    return paths

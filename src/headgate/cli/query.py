@@ -1,0 +1,54 @@
+"""`headgate query`: the answer of a query over files, once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from headgate.cli.engine import check_streams, engine, open_streams, progress
+from headgate.cli.inputs import query_text, stream_paths
+from headgate.cli.rows import output_format, print_csv, print_json, print_table, write_files
+from headgate.errors import SourceError
+from headgate.lang import parse_query
+from headgate.plan import Strategy, bind
+from headgate.runtime.evaluate import answer, catalog_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def answer_query(
+    sql: str, streams: list[str], strategy: Strategy | None, limit: int, format_: str, output: str | None
+) -> None:
+    """Prints the answer, or writes it where `output` says."""
+    # Whatever can be wrong without Spark is told before it is started.
+    query, paths = parse_query(query_text(sql)), stream_paths(streams)
+    check_streams(paths)
+    if output is not None:
+        _check_output(output)
+    with engine() as spark:
+        frames = open_streams(spark, paths)
+        rows = answer(bind(query, catalog_of(frames)), frames, strategy)
+        if output is not None:
+            with progress("computing"):
+                write_files(rows, output)
+            print(f"wrote {output}", file=sys.stderr)
+        else:
+            _show(rows, limit, format_)
+
+
+def _show(rows: DataFrame, limit: int, format_: str) -> None:
+    match format_:
+        case "csv":
+            print_csv(rows, sys.stdout)
+        case "json":
+            print_json(rows, sys.stdout)
+        case _:
+            print_table(rows, limit, sys.stdout)
+
+
+def _check_output(path: str) -> None:
+    output_format(path)
+    if os.path.exists(path):
+        raise SourceError(f"--output {path}: it exists already; remove it or choose another name")

@@ -1,0 +1,268 @@
+"""The command line: answers in each format, plans, the demonstration, and errors of one line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from headgate.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+CSV = "ts,k,v\n2026-01-01 00:00:01,a,1\n2026-01-01 00:00:02,b,2\n2026-01-01 00:00:03,a,\n"
+SQL = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 2 seconds, SLIDE 1 second, WA ts] FROM M GROUP BY k"
+ANSWER = [
+    ("a", 1, 1, 0, 2),
+    ("a", 1, 1, 1, 3),
+    ("b", 1, 2, 1, 3),
+    ("a", 1, None, 2, 4),
+    ("b", 1, 2, 2, 4),
+    ("a", 1, None, 3, 5),
+]
+SCRIPT = """
+-- the busiest
+CREATE STREAM M FROM kafka OPTIONS (secret = 'hush') SCHEMA (ts TIMESTAMP, k STRING, v INT)
+    PROGRESS ON ts WITHIN 10 seconds;
+CREATE QUERY busy WITH (shed = 'subset', gap = 10) AS SELECT count(*) AS n [RANGE 1 minute] FROM M;
+CREATE QUERY top AS SELECT max(v) AS top [RANGE 1 hour, SLIDE 1 minute] FROM M;
+CREATE SINK FOR busy INTO parquet 'results/busy';
+"""
+
+
+@dataclass
+class Ended:
+    """How a command ended: its exit code, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run: TypeAlias = "Callable[..., Ended]"
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    def command(*arguments: str) -> Ended:
+        capfd.readouterr()
+        code = main(arguments)
+        return Ended(code, *capfd.readouterr())
+
+    return command
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    (tmp_path / "m.csv").write_text(CSV)
+    return f"M={tmp_path / 'm.csv'}"
+
+
+def failed(ended: Ended) -> str:
+    """The message of a command that failed as it should: one line on stderr, nothing on stdout."""
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.count("\n") == 1
+    assert ended.err.startswith("error: ")
+    return ended.err.removeprefix("error: ").rstrip("\n")
+
+
+@pytest.mark.usefixtures("spark")
+class TestQuery:
+    def test_csv_is_all_that_is_printed(self, run: Run, data: str) -> None:
+        ended = run("query", SQL, "--stream", data, "--format", "csv")
+        assert (ended.code, ended.err) == (0, "")
+        header, *rows = csv.reader(io.StringIO(ended.out))
+        assert header == ["k", "n", "s", "window_start", "window_end", "sampling_rate"]
+        time = "2026-01-01 00:00:0{}"
+        assert rows == [
+            [k, str(n), "" if s is None else str(s), time.format(start), time.format(end), "1.0"]
+            for k, n, s, start, end in ANSWER
+        ]
+
+    @pytest.mark.parametrize("strategy", ["eager", "paned"])
+    def test_json_is_all_that_is_printed(self, run: Run, data: str, strategy: str) -> None:
+        ended = run("query", SQL, "--stream", data, "--format", "json", "--strategy", strategy)
+        assert (ended.code, ended.err) == (0, "")
+        time = "2026-01-01T00:00:0{}.000000Z"
+        assert [json.loads(line) for line in ended.out.splitlines()] == [
+            {
+                "k": k,
+                "n": n,
+                "s": s,
+                "window_start": time.format(start),
+                "window_end": time.format(end),
+                "sampling_rate": 1.0,
+            }
+            for k, n, s, start, end in ANSWER
+        ]
+
+    def test_table(self, run: Run, data: str) -> None:
+        lines = run("query", SQL, "--stream", data).out.splitlines()
+        assert lines[0].split() == ["k", "n", "s", "window_start", "window_end", "sampling_rate"]
+        assert lines[5].split() == ["a", "1", "NULL", "2026-01-01", "00:00:02", "2026-01-01", "00:00:04", "1.0"]
+        assert lines[-1] == "6 rows"
+
+    def test_a_table_that_is_cut_says_so(self, run: Run, data: str) -> None:
+        lines = run("query", SQL, "--stream", data, "--limit", "2").out.splitlines()
+        assert (len(lines), lines[-1]) == (6, "6 rows, the first 2 shown")
+
+    def test_text_in_a_table_is_not_markup(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "m.csv").write_text("k\n[red]x[/red]\n" + "y" * 300 + "\n")
+        ended = run("query", "SELECT k FROM M", "--stream", f"M={tmp_path}/m.csv")
+        assert "[red]x[/red]" in ended.out
+        assert "y" * 300 in ended.out
+
+    def test_no_rows(self, run: Run, data: str) -> None:
+        assert run("query", "SELECT k FROM M WHERE k = 'z'", "--stream", data).out.endswith("0 rows\n")
+
+    @pytest.mark.parametrize("suffix", ["parquet", "csv", "json"])
+    def test_what_is_written_can_be_queried(self, run: Run, data: str, tmp_path: Path, suffix: str) -> None:
+        path = str(tmp_path / f"out.{suffix}")
+        ended = run("query", SQL, "--stream", data, "--output", path)
+        assert (ended.code, ended.out, ended.err) == (0, "", f"wrote {path}\n")
+        columns = "k, n, s, window_start, window_end, sampling_rate"
+        again = run("query", f"SELECT {columns} FROM R", "--stream", f"R={path}", "--format", "csv")
+        assert again.out == run("query", SQL, "--stream", data, "--format", "csv").out
+        assert "exists already" in failed(run("query", SQL, "--stream", data, "--output", path))
+
+    def test_the_query_may_be_in_a_file_or_on_stdin(
+        self, run: Run, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "q.sql").write_text("SELECT k FROM M WHERE v = 2;")
+        monkeypatch.setattr("sys.stdin", io.StringIO("SELECT k FROM M WHERE v = 2"))
+        outputs = {run("query", q, "--stream", data, "--format", "csv").out for q in (f"@{tmp_path}/q.sql", "-")}
+        assert outputs == {"k,sampling_rate\nb,1.0\n"}
+
+    def test_streams_may_have_any_name(self, run: Run, data: str) -> None:
+        stream = data.replace("M=", "strategy=")
+        assert run("query", "SELECT k FROM strategy", "--stream", stream).code == 0
+
+    @pytest.mark.parametrize(
+        ("sql", "options", "message"),
+        [
+            ("SELECT kk FROM M", [], "unknown column kk: there are ts, k, v"),
+            ("SELECT k FROM N", [], "unknown stream N: there are M"),
+            ("SELECT k\nFROM", [], "line 2, column 5: expected a stream, found the end of the text"),
+            ("SELECT k FROM M", ["--stream", "N=nowhere.csv"], "nowhere.csv does not exist"),
+            ("SELECT k FROM M", ["--stream", "nowhere.csv"], "--stream nowhere.csv: write it as NAME=PATH"),
+            ("SELECT k FROM M", ["--stream", "m=x.csv"], "--stream m=x.csv: there is a stream m already"),
+            ("SELECT k FROM M", ["--strategy", "lazy"], "'lazy' is not one of 'eager', 'paned'"),
+            ("SELECT k FROM M", ["--output", "out.xls"], "--output out.xls: end the name with .parquet, .csv"),
+            ("@nowhere.sql", [], "cannot read nowhere.sql: No such file"),
+            ("SELECT 1 / (v - 1) AS x FROM M", ["--format", "csv"], "Division by zero"),
+        ],
+    )
+    def test_errors_are_one_line(self, run: Run, data: str, sql: str, options: list[str], message: str) -> None:
+        assert message in failed(run("query", sql, "--stream", data, *options))
+
+
+class TestExplain:
+    def test_a_script(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "flow.sql").write_text(SCRIPT)
+        ended = run("explain", str(tmp_path / "flow.sql"))
+        assert (ended.code, ended.err) == (0, "")
+        assert "hush" not in ended.out
+        streams, busy, top = ended.out.split("\n\n")
+        assert streams == "Stream M from kafka, PROGRESS ON ts WITHIN 10 seconds"
+        assert busy.startswith(
+            "Query busy with shed = 'subset', gap = 10\n  into parquet 'results/busy'\nProject count(*) AS n"
+        )
+        assert top.startswith("Query top\nProject max(v) AS top")
+        assert "prefix and suffix blocks" in top
+
+    def test_a_strategy_may_be_forced(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "flow.sql").write_text(SCRIPT)
+        assert run("explain", str(tmp_path / "flow.sql"), "--strategy", "eager").out.count("asked for") == 2
+
+    def test_a_script_needs_no_spark(self, tmp_path: Path) -> None:
+        (tmp_path / "flow.sql").write_text(SCRIPT)
+        program = (
+            "import sys; from headgate.cli import main; code = main(sys.argv[1:]);"
+            " assert 'pyspark' not in sys.modules; sys.exit(code)"
+        )
+        command = [sys.executable, "-c", program, "explain", str(tmp_path / "flow.sql")]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "Query busy" in ended.stdout
+
+    @pytest.mark.usefixtures("spark")
+    def test_a_query_over_files(self, run: Run, data: str, tmp_path: Path) -> None:
+        (tmp_path / "q.sql").write_text(SQL)
+        ended = run("explain", str(tmp_path / "q.sql"), "--stream", data)
+        assert ended.out.startswith("Project k, count(*) AS n, sum(v) AS s, window_start, window_end\n")
+        assert "columns   ts timestamp, k string, v int (all 3)" in ended.out
+
+    @pytest.mark.parametrize(
+        ("text", "options", "message"),
+        [
+            (SQL, [], "the columns of M are not known: add --stream M=PATH, or explain a script"),
+            ("WITH a AS (SELECT x FROM N) SELECT x FROM a", [], "the columns of N are not known"),
+            ("SELECT 'open", [], "line 1, column 8: expected a closing '"),
+            ("CREATE STREAM M FROM parquet 'x' SCHEMA (a INT)", [], "the script has no query to explain"),
+            ("CREATE QUERY q AS SELECT a FROM M", [], "query q: unknown stream M"),
+            (SCRIPT, ["--stream", "M=x.csv"], "is a script and has its own streams"),
+        ],
+    )
+    def test_errors_are_one_line(self, run: Run, tmp_path: Path, text: str, options: list[str], message: str) -> None:
+        (tmp_path / "q.sql").write_text(text)
+        assert message in failed(run("explain", str(tmp_path / "q.sql"), *options))
+
+
+@pytest.mark.usefixtures("spark")
+def test_demo(run: Run) -> None:
+    ended = run("demo", "--packets", "2000")
+    assert (ended.code, ended.err) == (0, "")
+    query, plan, table = (ended.out.index(part) for part in ("SELECT srcIP", "└─ Aggregate", "10.0.0.1 "))
+    assert query < plan < table
+    shown = [line.split() for line in ended.out[table:].splitlines()]
+    assert [host for host, *_ in shown[:1]] == ["10.0.0.1"]
+    counts = [int(row[1]) for row in shown[:10]]
+    assert counts == sorted(counts, reverse=True)
+    assert "2,000 packets, 14 windows" in ended.out
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version").out.startswith("headgate 0.")
+    for arguments in ([], ["--help"]):
+        ended = run(*arguments)
+        assert (ended.code, ended.err) == (0, "")
+        assert all(name in ended.out for name in ("query", "explain", "demo"))
+
+
+def test_an_unknown_command_is_one_line(run: Run) -> None:
+    assert "'quary'" in failed(run("quary"))
+
+
+def test_an_interrupt_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("headgate.cli.explain.read_text", interrupted)
+    assert run("explain", "flow.sql") == Ended(130, "", "")
+
+
+def test_a_real_run_prints_the_answer_and_nothing_else(tmp_path: Path) -> None:
+    """In a process of its own, where Spark starts: its notes and stacks must not be seen."""
+    (tmp_path / "m.csv").write_text(CSV)
+    program = """
+import sys
+from headgate.cli import main
+good = main(["query", "SELECT k FROM M WHERE v = 2", "--stream", sys.argv[1], "--format", "csv"])
+bad = main(["query", "SELECT 1 / (v - 1) AS x FROM M", "--stream", sys.argv[1], "--format", "csv"])
+sys.exit(10 * good + bad)
+"""
+    command = [sys.executable, "-c", program, f"M={tmp_path}/m.csv"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stdout == "k,sampling_rate\nb,1.0\n"
+    assert ended.stderr.startswith("error: Division by zero")
+    assert ended.stderr.count("\n") == 1
