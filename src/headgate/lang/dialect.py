@@ -29,6 +29,8 @@ class Headgate(Spark):
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
         }
+        # Spark 4 reads a doubled quote as a quote; sqlglot's Spark dialect would join two texts.
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'"]
 
     Parser = HeadgateParser
 
