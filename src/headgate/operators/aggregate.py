@@ -18,7 +18,7 @@ from headgate.operators.sql import bound, floor_div, literal, position, quoted, 
 from headgate.operators.tuple_slide import blocks_per_range, sweep, window_ends
 from headgate.plan.nodes import ROW_NUM, WINDOW_END, WINDOW_START, Aggregate, Call, Window
 from headgate.plan.strategy import Choice
-from headgate.windows import Landmark, Panes, Sliding, TupleSlide
+from headgate.windows import Landmark, Number, Panes, Sliding, TupleSlide
 
 PLACE = "_x"
 _COUNT = PartialColumn("_rows", "count(*)", Merge.SUM)
@@ -39,6 +39,10 @@ def aggregate(node: Aggregate, choice: Choice, df: DataFrame, unfiltered: DataFr
     given = _prepared(node, df, unfiltered)
     if node.window is None:
         answers = _per_window(given, given.tuples, given.keys)
+    elif isinstance(node.window, Sliding) and node.window.range <= node.window.slide:
+        cut = _Cut.of(node.window)
+        answers = cut.numbered(_per_window(given, given.tuples.withColumn(PANE, cut.start), [*given.keys, PANE]))
+        answers = answers.withColumnRenamed(PANE, WINDOW_ID)
     elif choice.strategy == "eager":
         answers = _per_window(given, _with_window_ids(given, node.window), [*given.keys, WINDOW_ID])
     else:
@@ -74,8 +78,6 @@ def _with_window_ids(given: _Input, window: Window) -> DataFrame:
     match window:
         case Sliding(range=size, slide=slide):
             last = floor_div(PLACE, slide)
-            if size <= slide:
-                return tuples.withColumn(WINDOW_ID, F.expr(last))
             first = f"{floor_div(f'{PLACE} - {literal(size)}', slide)} + 1"
             return tuples.withColumn(WINDOW_ID, F.explode(F.expr(f"sequence({first}, {last})")))
         case Landmark(slide=slide):
@@ -111,20 +113,51 @@ def _by_panes(given: _Input, choice: Choice) -> DataFrame:
     node, window = given.node, given.node.window
     assert window is not None
     to_windows = _roll(given, window)
-    panes = given.tuples.withColumn(PANE, F.expr(_pane(window)))
+    cut = _Cut.of(window)
+    panes = given.tuples.withColumn(PANE, cut.start)
     partials = Partials.of(node, given.tuples)
     reduced = panes.groupBy(*given.keys, PANE).agg(*partials.aggregates())
-    answers = to_windows(reduced, given.keys, partials.columns, choice.running)
+    answers = to_windows(cut.numbered(reduced), given.keys, partials.columns, choice.running)
     answers = answers.withColumns({name: F.expr(sql) for name, sql in partials.finals.items()})
     for (value, where), calls in _holistic_arguments(node).items():
-        answers = _joined(answers, _by_value(panes, given.keys, value, where, calls, to_windows), given.keys)
+        answers = _joined(answers, _by_value(panes, given.keys, cut, value, where, calls, to_windows), given.keys)
         # A window without any value has no row here, yet the count of its values is zero.
         answers = answers.fillna(0, [c.name for c in calls if c.function.name == "count"])
     for call in node.calls:
         if isinstance(call.function, UserAggregate):
             assert isinstance(window, Sliding)
-            answers = _joined(answers, _by_state(panes, given.keys, call, Panes.of(window)), given.keys)
+            answers = _joined(answers, _by_state(panes, given.keys, cut, call, Panes.of(window)), given.keys)
     return answers
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The axis cut into panes of this length; None where every place is a pane of its own.
+
+    Tuples are grouped by where their pane starts, which is one division less for each of them than its number.
+    """
+
+    length: Number | None
+
+    @classmethod
+    def of(cls, window: Window) -> _Cut:
+        match window:
+            case Sliding():
+                return cls(window.slide if window.range <= window.slide else Panes.of(window).length)
+            case Landmark():
+                return cls(window.slide)
+            case TupleSlide():
+                return cls(None)
+
+    @property
+    def start(self) -> Column:
+        return F.expr(PLACE if self.length is None else f"{PLACE} - pmod({PLACE}, {literal(self.length)})")
+
+    def numbered(self, reduced: DataFrame) -> DataFrame:
+        """The panes by number, after their tuples have been reduced."""
+        return (
+            reduced if self.length is None else reduced.withColumn(PANE, F.expr(f"{PANE} div {literal(self.length)}"))
+        )
 
 
 _Roll = Callable[[DataFrame, Sequence[str], Sequence[PartialColumn], bool], DataFrame]
@@ -174,16 +207,6 @@ def _same(keys: Sequence[str], prefix: str) -> Column:
     return same
 
 
-def _pane(window: Window) -> str:
-    match window:
-        case Sliding():
-            return floor_div(PLACE, Panes.of(window).length)
-        case Landmark():
-            return floor_div(PLACE, window.slide)
-        case TupleSlide():
-            return PLACE
-
-
 def _holistic_arguments(node: Aggregate) -> dict[tuple[str, str], list[Call]]:
     found: dict[tuple[str, str], list[Call]] = {}
     for call in node.calls:
@@ -196,18 +219,19 @@ def _holistic_arguments(node: Aggregate) -> dict[tuple[str, str], list[Call]]:
 
 
 def _by_value(
-    panes: DataFrame, keys: Sequence[str], value: str, where: str, calls: Sequence[Call], to_windows: _Roll
+    panes: DataFrame, keys: Sequence[str], cut: _Cut, value: str, where: str, calls: Sequence[Call], to_windows: _Roll
 ) -> DataFrame:
     """Holistic calls over one argument: the frequency of each value is rolled up like any count."""
-    counts = panes.where(where).withColumn("_value", F.expr(value)).groupBy(*keys, PANE, "_value")
-    per_window = to_windows(counts.agg(F.expr(_COUNT.sql).alias(_COUNT.name)), [*keys, "_value"], [_COUNT], True)
+    grouped = panes.where(where).withColumn("_value", F.expr(value)).groupBy(*keys, PANE, "_value")
+    counts = cut.numbered(grouped.agg(F.expr(_COUNT.sql).alias(_COUNT.name)))
+    per_window = to_windows(counts, [*keys, "_value"], [_COUNT], True)
     return per_window.groupBy(*keys, WINDOW_ID).agg(*(F.expr(_over_values(c)).alias(c.name) for c in calls))
 
 
-def _by_state(panes: DataFrame, keys: Sequence[str], call: Call, spec: Panes) -> DataFrame:
+def _by_state(panes: DataFrame, keys: Sequence[str], cut: _Cut, call: Call, spec: Panes) -> DataFrame:
     """A user-defined call: a state for each pane, merged for each window."""
     function, size, step = _user(call), spec.per_window, spec.per_slide
-    states = panes.groupBy(*keys, PANE).agg(user.collected(call).alias("_tuples"))
+    states = cut.numbered(panes.groupBy(*keys, PANE).agg(user.collected(call).alias("_tuples")))
     first, last = f"{floor_div(f'{PANE} - {size}L', step)} + 1", floor_div(PANE, step)
     windows = states.select(
         *keys, PANE, user.state(function, "_tuples", len(call.arguments)).alias("_state")

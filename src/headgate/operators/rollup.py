@@ -28,7 +28,7 @@ PANE, WINDOW_ID = "_pane", "_wid"
 BLOCK, EVENT, NEXT = "_block", "_event", "_next"
 _IN, _OUT = "_in_", "_out_"
 #: Shortest block of the running form, in panes: shorter ones only copy panes from block to block.
-_RUNNING_BLOCK = 512
+_RUNNING_BLOCK = 4096
 
 
 def roll_up(
@@ -40,10 +40,8 @@ def roll_up(
     leave = f"{floor_div(PANE, spec.per_slide)} + 1"
     own = floor_div(PANE, size)
     border = _first_window(f"({own}) + 1", size, spec)
-    events = (
-        panes.withColumns({k: F.expr(v) for k, v in (("_enter", enter), ("_leave", leave), ("_own", own))})
-        .withColumn("_border", F.expr(border))
-        .where("_enter < _leave")
+    events = panes.withColumns(
+        {"_enter": F.expr(enter), "_leave": F.expr(leave), "_own": F.expr(own), "_border": F.expr(border)}
     )
     roll = _running if running else _blocks
     spans = roll(events, keys, columns, _first_window(f"{BLOCK} + 1", size, spec))
@@ -66,18 +64,14 @@ def _running(events: DataFrame, keys: Sequence[str], columns: Sequence[PartialCo
     names = [c.name for c in columns]
     types = {c.name: events.schema[c.name].dataType for c in columns}
     plus, minus = (", ".join(f"{sign}coalesce({n}, 0) AS {n}" for n in names) for sign in ("", "-"))
-    rows = events.select(
-        *keys,
-        F.explode(
-            F.expr(
-                f"""array_compact(array(
-                CASE WHEN _enter < _border THEN struct(_own AS {BLOCK}, _enter AS {EVENT}, {plus}) END,
-                CASE WHEN _leave < _border THEN struct(_own AS {BLOCK}, _leave AS {EVENT}, {minus}) END,
-                CASE WHEN _leave > _border THEN struct(_own + 1 AS {BLOCK}, _border AS {EVENT}, {plus}) END,
-                CASE WHEN _leave > _border THEN struct(_own + 1 AS {BLOCK}, _leave AS {EVENT}, {minus}) END))"""
-            )
-        ).alias("_e"),
-    ).select(*keys, "_e.*")
+    rows = _inline(
+        events,
+        keys,
+        f"CASE WHEN _enter < _border THEN struct(_own AS {BLOCK}, _enter AS {EVENT}, {plus}) END",
+        f"CASE WHEN _leave < _border THEN struct(_own AS {BLOCK}, _leave AS {EVENT}, {minus}) END",
+        f"CASE WHEN _leave > _border THEN struct(_own + 1 AS {BLOCK}, _border AS {EVENT}, {plus}) END",
+        f"CASE WHEN _leave > _border THEN struct(_own + 1 AS {BLOCK}, _leave AS {EVENT}, {minus}) END",
+    )
     group = [*keys, BLOCK]
     # One exchange by group and block serves the merge of equal events and the running sum alike.
     deltas = (
@@ -95,21 +89,21 @@ def _running(events: DataFrame, keys: Sequence[str], columns: Sequence[PartialCo
 
 def _blocks(events: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], end: str) -> DataFrame:
     values = ", ".join(c.name for c in columns)
-    rows = events.select(
-        *keys,
-        F.explode(
-            F.expr(
-                f"""array_compact(array(
-                CASE WHEN _enter < _border
-                     THEN struct(_own AS {BLOCK}, _enter AS {EVENT}, 'in' AS _side, {values}) END,
-                CASE WHEN _leave > _border
-                     THEN struct(_own + 1 AS {BLOCK}, _border AS {EVENT}, 'start' AS _side, {values}) END,
-                CASE WHEN _leave > _border
-                     THEN struct(_own + 1 AS {BLOCK}, _leave AS {EVENT}, 'out' AS _side, {values}) END))"""
-            )
-        ).alias("_e"),
-    ).select(*keys, "_e.*")
+    following = f"_own + 1 AS {BLOCK}"
+    rows = _inline(
+        events,
+        keys,
+        f"CASE WHEN _enter < _border THEN struct(_own AS {BLOCK}, _enter AS {EVENT}, 'in' AS _side, {values}) END",
+        f"CASE WHEN _leave > _border THEN struct({following}, _border AS {EVENT}, 'start' AS _side, {values}) END",
+        f"CASE WHEN _leave > _border THEN struct({following}, _leave AS {EVENT}, 'out' AS _side, {values}) END",
+    )
     return two_sided(rows.repartition(*keys, BLOCK), keys, columns, end)
+
+
+def _inline(events: DataFrame, keys: Sequence[str], *structs: str) -> DataFrame:
+    """One row for each struct that is there."""
+    rows = events.select(*keys, F.inline(F.expr(f"array({', '.join(structs)})")))
+    return rows.where(f"{BLOCK} IS NOT NULL")
 
 
 def two_sided(rows: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], end: str | None) -> DataFrame:
