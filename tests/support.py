@@ -45,8 +45,10 @@ def _order(row: Row, columns: Sequence[str]) -> list[tuple[bool, str]]:
 
 
 def _text(value: Any) -> tuple[bool, str]:
-    number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-    return value is not None, f"{float(value):+.6e}" if number else str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return value is not None, str(value)
+    whole = math.isfinite(value) and value == int(value)
+    return True, f"{int(value):+030d}" if whole else f"{float(value):+.6e}"
 
 
 def _close(got: Any, wanted: Any, tolerance: float) -> bool:

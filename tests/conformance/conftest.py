@@ -54,7 +54,7 @@ def user_aggregates() -> None:
     hg.register_aggregate("span", Span(), returns="double")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def interpreted(spark: SparkSession) -> Iterator[None]:
     before: dict[str, Any] = {name: spark.conf.get(name) for name in _SETTINGS}
     for name, value in _SETTINGS.items():

@@ -20,6 +20,7 @@ COMBINATIONS = [
 ]
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(("window", "aggregates", "grouping"), COMBINATIONS)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=1)

@@ -1,0 +1,30 @@
+"""Runs benchmarks by name, all of them by default: python -m benchmarks.run [windows] [overlap] [--rows N]."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.console import Console
+
+import headgate as hg
+from benchmarks import overlap, windows
+
+BENCHMARKS = {"windows": windows.run, "overlap": overlap.run}
+
+
+def main() -> None:
+    """Prints a table for each benchmark. Times are of this machine at this moment; compare the ratios."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=main.__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"one of {', '.join(BENCHMARKS)}")
+    parser.add_argument("--rows", type=int, default=20_000_000, help="packets to generate (default 20 million)")
+    asked = parser.parse_args()
+    unknown = set(asked.names) - BENCHMARKS.keys()
+    if unknown:
+        parser.error(f"unknown benchmark {', '.join(unknown)}: choose from {', '.join(BENCHMARKS)}")
+    spark, console = hg.session(), Console()
+    for name in asked.names or BENCHMARKS:
+        BENCHMARKS[name](spark, console, asked.rows)
+
+
+if __name__ == "__main__":
+    main()
