@@ -25,7 +25,8 @@ settings.register_profile(
     max_examples=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.load_profile("default")
+settings.register_profile("fuzz", settings.get_profile("default"), derandomize=False)
+settings.load_profile("fuzz" if "HEADGATE_FUZZ" in os.environ else "default")
 
 
 @pytest.fixture(scope="session")

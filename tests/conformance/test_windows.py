@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from tests.conformance.cases import AGGREGATES, GROUPINGS, SCHEMA, WINDOWS, case, query
+from tests.conformance.cases import AGGREGATES, EXAMPLES, GROUPINGS, SCHEMA, WINDOWS, case, query
 from tests.support import assert_same, collected, frame
 
 import headgate as hg
@@ -23,7 +23,7 @@ COMBINATIONS = [
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(("window", "aggregates", "grouping"), COMBINATIONS)
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=1)
+@settings(max_examples=EXAMPLES, phases=[Phase.generate])
 def test_spark_agrees_with_the_reference(
     spark: SparkSession, window: str, aggregates: str, grouping: str, seed: int
 ) -> None:

@@ -40,8 +40,8 @@ SUM = AggregateFunction(
     "sum",
     Domain.NUMERIC,
     1,
-    (Partial("s", "sum({x}){f}", Merge.SUM), _COUNT),
-    "CASE WHEN {n} > 0 THEN {s} END",
+    (Partial("s", "sum({x}){f}", Merge.SUM),),
+    "{s}",
     differential=True,
     native="sum({x})",
 )

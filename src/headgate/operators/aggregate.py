@@ -12,7 +12,7 @@ from headgate.aggregates import AggregateFunction, Merge, UserAggregate
 from headgate.operators import user
 from headgate.operators.landmark import LAST, WithLast, accumulate
 from headgate.operators.numbering import with_ranks
-from headgate.operators.partials import PartialColumn, Partials, call_holes
+from headgate.operators.partials import ROWS, PartialColumn, Partials, call_holes
 from headgate.operators.rollup import PANE, WINDOW_ID, roll_up
 from headgate.operators.sql import bound, floor_div, literal, position, quoted, text
 from headgate.operators.tuple_slide import blocks_per_range, sweep, window_ends
@@ -20,13 +20,13 @@ from headgate.plan.nodes import ROW_NUM, WINDOW_END, WINDOW_START, Aggregate, Ca
 from headgate.plan.strategy import Choice
 from headgate.windows import Landmark, Number, Panes, Sliding, TupleSlide
 
-PLACE = "_x"
-_COUNT = PartialColumn("_rows", "count(*)", Merge.SUM)
+PLACE = "_hg_x"
+_COUNT = PartialColumn(ROWS, "count(*)", Merge.SUM)
 
 
 @dataclass(frozen=True)
 class _Input:
-    """The tuples of an aggregate with their keys as `_k0`, `_k1`, … and their place on the window axis as `_x`."""
+    """The tuples of an aggregate with their keys as `_hg_k0`, `_hg_k1`, … and their place on the axis as `_hg_x`."""
 
     node: Aggregate
     tuples: DataFrame
@@ -55,7 +55,7 @@ def aggregate(node: Aggregate, choice: Choice, df: DataFrame, unfiltered: DataFr
 
 
 def _prepared(node: Aggregate, df: DataFrame, unfiltered: DataFrame) -> _Input:
-    keys = {f"_k{i}": F.expr(text(k.expression)) for i, k in enumerate(node.keys)}
+    keys = {f"_hg_k{i}": F.expr(text(k.expression)) for i, k in enumerate(node.keys)}
     tuples = df.withColumns(keys) if keys else df
     window = node.window
     if window is not None:
@@ -87,9 +87,11 @@ def _with_window_ids(given: _Input, window: Window) -> DataFrame:
         case TupleSlide(range=size):
             ends = window_ends(tuples, PLACE, window, blocks_per_range(tuples, PLACE, size))
             bucket = floor_div(PLACE, size)
-            tried = tuples.withColumn("_bucket", F.explode(F.expr(f"array({bucket}, ({bucket}) + 1)")))
-            own = ends.withColumn("_own_bucket", F.expr(floor_div(WINDOW_ID, size)))
-            holds = f"_bucket = _own_bucket AND {WINDOW_ID} >= {PLACE} AND {WINDOW_ID} < {PLACE} + {literal(size)}"
+            tried = tuples.withColumn("_hg_bucket", F.explode(F.expr(f"array({bucket}, ({bucket}) + 1)")))
+            own = ends.withColumn("_hg_own_bucket", F.expr(floor_div(WINDOW_ID, size)))
+            holds = (
+                f"_hg_bucket = _hg_own_bucket AND {WINDOW_ID} >= {PLACE} AND {WINDOW_ID} < {PLACE} + {literal(size)}"
+            )
             return tried.join(own, F.expr(holds))
 
 
@@ -182,8 +184,8 @@ def _with_last(given: _Input, window: Landmark) -> WithLast:
     """Adds the last slide that any tuple of the stream falls into; the rows of a partition end with its own last."""
     if window.partition and window.attr == ROW_NUM:
         keys = partition_keys(given.node, window)
-        last = given.tuples.groupBy(*(F.col(k).alias(f"_of{k}") for k in keys)).agg(_latest(PLACE, window))
-        return lambda df: df.join(last, _same(keys, "_of")).drop(*(f"_of{k}" for k in keys))
+        last = given.tuples.groupBy(*(F.col(k).alias(f"_hg_of{k}") for k in keys)).agg(_latest(PLACE, window))
+        return lambda df: df.join(last, _same(keys, "_hg_of")).drop(*(f"_hg_of{k}" for k in keys))
     place = f"({position(given.unfiltered, window.attr)} - {literal(window.origin)})"
     last = given.unfiltered.agg(_latest(place, window))
     return lambda df: df.crossJoin(F.broadcast(last))
@@ -196,7 +198,7 @@ def _latest(place: str, window: Landmark) -> Column:
 def partition_keys(node: Aggregate, window: Sliding | Landmark) -> list[str]:
     """The key columns that the window is partitioned by."""
     names = [quoted(name) for name in window.partition]
-    return [f"_k{i}" for i, k in enumerate(node.keys) if text(k.expression) in names]
+    return [f"_hg_k{i}" for i, k in enumerate(node.keys) if text(k.expression) in names]
 
 
 def _same(keys: Sequence[str], prefix: str) -> Column:
@@ -222,29 +224,29 @@ def _by_value(
     panes: DataFrame, keys: Sequence[str], cut: _Cut, value: str, where: str, calls: Sequence[Call], to_windows: _Roll
 ) -> DataFrame:
     """Holistic calls over one argument: the frequency of each value is rolled up like any count."""
-    grouped = panes.where(where).withColumn("_value", F.expr(value)).groupBy(*keys, PANE, "_value")
+    grouped = panes.where(where).withColumn("_hg_value", F.expr(value)).groupBy(*keys, PANE, "_hg_value")
     counts = cut.numbered(grouped.agg(F.expr(_COUNT.sql).alias(_COUNT.name)))
-    per_window = to_windows(counts, [*keys, "_value"], [_COUNT], True)
+    per_window = to_windows(counts, [*keys, "_hg_value"], [_COUNT], True)
     return per_window.groupBy(*keys, WINDOW_ID).agg(*(F.expr(_over_values(c)).alias(c.name) for c in calls))
 
 
 def _by_state(panes: DataFrame, keys: Sequence[str], cut: _Cut, call: Call, spec: Panes) -> DataFrame:
     """A user-defined call: a state for each pane, merged for each window."""
     function, size, step = _user(call), spec.per_window, spec.per_slide
-    states = cut.numbered(panes.groupBy(*keys, PANE).agg(user.collected(call).alias("_tuples")))
+    states = cut.numbered(panes.groupBy(*keys, PANE).agg(user.collected(call).alias("_hg_tuples")))
     first, last = f"{floor_div(f'{PANE} - {size}L', step)} + 1", floor_div(PANE, step)
     windows = states.select(
-        *keys, PANE, user.state(function, "_tuples", len(call.arguments)).alias("_state")
+        *keys, PANE, user.state(function, "_hg_tuples", len(call.arguments)).alias("_hg_state")
     ).withColumn(WINDOW_ID, F.explode(F.expr(f"sequence({first}, {last})")))
-    lists = windows.groupBy(*keys, WINDOW_ID).agg(F.collect_list("_state").alias("_states"))
-    return lists.select(*keys, WINDOW_ID, user.merged_states(function, "_states").alias(call.name))
+    lists = windows.groupBy(*keys, WINDOW_ID).agg(F.collect_list("_hg_state").alias("_hg_states"))
+    return lists.select(*keys, WINDOW_ID, user.merged_states(function, "_hg_states").alias(call.name))
 
 
 def _joined(left: DataFrame, right: DataFrame, keys: Sequence[str]) -> DataFrame:
     names = [*keys, WINDOW_ID]
-    renamed = right.withColumnsRenamed({name: f"_r{name}" for name in names})
-    same = (F.col(WINDOW_ID) == F.col(f"_r{WINDOW_ID}")) & _same(keys, "_r")
-    return left.join(renamed, same, "left").drop(*(f"_r{name}" for name in names))
+    renamed = right.withColumnsRenamed({name: f"_hg_r{name}" for name in names})
+    same = (F.col(WINDOW_ID) == F.col(f"_hg_r{WINDOW_ID}")) & _same(keys, "_hg_r")
+    return left.join(renamed, same, "left").drop(*(f"_hg_r{name}" for name in names))
 
 
 def _direct(call: Call, attribute: str | None) -> str:
@@ -259,10 +261,10 @@ def _over_values(call: Call) -> str:
     """A holistic or DISTINCT call over values with their frequencies; none occurs at all where it is NULL."""
     assert isinstance(call.function, AggregateFunction)
     if call.function.bounded:
-        return f"{call.function.name}(_value)"
+        return f"{call.function.name}(_hg_value)"
     frequency = "1L" if call.distinct else _COUNT.name
     parameter = text(call.parameter) if call.parameter is not None else ""
-    return call.function.final.format(x="_value", n=frequency, p=parameter)
+    return call.function.final.format(x="_hg_value", n=frequency, p=parameter)
 
 
 def _bounds(window: Window, df: DataFrame) -> list[Column]:

@@ -11,7 +11,7 @@ from headgate.plan.nodes import Band, Join, SameWindow
 
 def join(node: Join, left: DataFrame, right: DataFrame) -> DataFrame:
     """The pairs of tuples that meet all window conditions and the predicate."""
-    conditions = ["_left_bucket = _right_bucket"]
+    conditions = ["_hg_left_bucket = _hg_right_bucket"]
     first = node.conditions[0]
     match first:
         case Band():
@@ -26,8 +26,8 @@ def join(node: Join, left: DataFrame, right: DataFrame) -> DataFrame:
             left_bucket = F.expr(floor_div(position(left, first.left), size))
     bands = [c for c in node.conditions if isinstance(c, Band)]
     sides = (
-        left.withColumn("_left_bucket", left_bucket),
-        right.withColumn("_right_bucket", F.expr(floor_div(position(right, first.right), size))),
+        left.withColumn("_hg_left_bucket", left_bucket),
+        right.withColumn("_hg_right_bucket", F.expr(floor_div(position(right, first.right), size))),
     )
     for band in bands:
         here, there = position(left, band.left), position(right, band.right)
@@ -35,4 +35,4 @@ def join(node: Join, left: DataFrame, right: DataFrame) -> DataFrame:
     if node.predicate is not None:
         conditions.append(text(node.predicate))
     on = F.expr(" AND ".join(f"({c})" for c in conditions))
-    return sides[0].join(sides[1], on).drop("_left_bucket", "_right_bucket")
+    return sides[0].join(sides[1], on).drop("_hg_left_bucket", "_hg_right_bucket")

@@ -16,16 +16,16 @@ from headgate.operators.rollup import BLOCK, EVENT, NEXT, PANE, WINDOW_ID, spelt
 from headgate.operators.sql import floor_div
 
 _CHUNK = 1024
-LAST = "_last"
+LAST = "_hg_last"
 WithLast = Callable[[DataFrame], DataFrame]
 
 
 def accumulate(
     panes: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], with_last: WithLast
 ) -> DataFrame:
-    """The partials of every window, as (keys, _wid, columns), from those of its slides.
+    """The partials of every window, as (keys, _hg_wid, columns), from those of its slides.
 
-    `with_last` adds the last slide that the stream has come to, as the column `_last`.
+    `with_last` adds the last slide that the stream has come to, as the column `_hg_last`.
     """
     names = [c.name for c in columns]
     inner = panes.select(
@@ -63,8 +63,8 @@ def _carried(inner: DataFrame, keys: Sequence[str], columns: Sequence[PartialCol
         ),
     )
     until = F.coalesce(F.col(NEXT), F.expr(floor_div(LAST, _CHUNK)))
-    reached = with_last(additive.gather(sums)).withColumn("_until", until).where(f"_until > {BLOCK}")
-    return reached.withColumn(BLOCK, F.explode(F.sequence(F.col(BLOCK) + 1, F.col("_until")))).select(
+    reached = with_last(additive.gather(sums)).withColumn("_hg_until", until).where(f"_hg_until > {BLOCK}")
+    return reached.withColumn(BLOCK, F.explode(F.sequence(F.col(BLOCK) + 1, F.col("_hg_until")))).select(
         *keys,
         BLOCK,
         F.expr(f"{BLOCK} * {_CHUNK}L").alias(EVENT),

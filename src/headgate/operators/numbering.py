@@ -11,23 +11,24 @@ from pyspark.sql import functions as F
 from headgate.operators.sql import floor_div
 
 _PARTITION_BITS = 33  # monotonically_increasing_id: the partition above, the row within it below
-_PIECE = 65_536
+#: Rows that are ranked together: a task gets at most this many of one partition.
+PIECE = 65_536
 
 
 def with_row_numbers(df: DataFrame, name: str) -> DataFrame:
     """The rows with their place (from 0) in the order of the DataFrame."""
-    df = _stable(df).withColumn("_id", F.monotonically_increasing_id())
-    partition = F.shiftright("_id", _PARTITION_BITS)
-    sizes = df.groupBy(partition.alias("_part")).agg(F.count("*").alias("_size"))
-    before = W.partitionBy(F.lit(0)).orderBy("_part").rowsBetween(W.unboundedPreceding, -1)
+    df = _stable(df).withColumn("_hg_id", F.monotonically_increasing_id())
+    partition = F.shiftright("_hg_id", _PARTITION_BITS)
+    sizes = df.groupBy(partition.alias("_hg_part")).agg(F.count("*").alias("_hg_size"))
+    before = W.partitionBy(F.lit(0)).orderBy("_hg_part").rowsBetween(W.unboundedPreceding, -1)
     starts = sizes.select(
-        F.col("_part").alias("_own"), F.coalesce(F.sum("_size").over(before), F.lit(0)).alias("_start")
+        F.col("_hg_part").alias("_hg_own"), F.coalesce(F.sum("_hg_size").over(before), F.lit(0)).alias("_hg_start")
     )
-    index = F.col("_id").bitwiseAND((1 << _PARTITION_BITS) - 1)
+    index = F.col("_hg_id").bitwiseAND((1 << _PARTITION_BITS) - 1)
     return (
-        df.join(F.broadcast(starts), partition == F.col("_own"))
-        .withColumn(name, F.col("_start") + index)
-        .drop("_id", "_own", "_start")
+        df.join(F.broadcast(starts), partition == F.col("_hg_own"))
+        .withColumn(name, F.col("_hg_start") + index)
+        .drop("_hg_id", "_hg_own", "_hg_start")
     )
 
 
@@ -36,23 +37,23 @@ def with_ranks(df: DataFrame, partition: Sequence[str], order: str, name: str) -
 
     A partition is counted piece by piece, so that one that holds most of the stream is still spread over tasks.
     """
-    df = df.withColumn("_piece", F.expr(floor_div(order, _PIECE)))
-    pieces = df.groupBy(*partition, "_piece").agg(F.count("*").alias("_size"))
-    before = W.partitionBy(*partition).orderBy("_piece").rowsBetween(W.unboundedPreceding, -1)
+    df = df.withColumn("_hg_piece", F.expr(floor_div(order, PIECE)))
+    pieces = df.groupBy(*partition, "_hg_piece").agg(F.count("*").alias("_hg_size"))
+    before = W.partitionBy(*partition).orderBy("_hg_piece").rowsBetween(W.unboundedPreceding, -1)
     starts = pieces.select(
-        *(F.col(p).alias(f"_of{p}") for p in partition),
-        F.col("_piece").alias("_of_piece"),
-        F.coalesce(F.sum("_size").over(before), F.lit(0)).alias("_start"),
+        *(F.col(p).alias(f"_hg_of{p}") for p in partition),
+        F.col("_hg_piece").alias("_hg_of_piece"),
+        F.coalesce(F.sum("_hg_size").over(before), F.lit(0)).alias("_hg_start"),
     )
-    within = F.row_number().over(W.partitionBy(*partition, "_piece").orderBy(order)) - 1
-    same: Column = F.col("_piece") == F.col("_of_piece")
+    within = F.row_number().over(W.partitionBy(*partition, "_hg_piece").orderBy(order)) - 1
+    same: Column = F.col("_hg_piece") == F.col("_hg_of_piece")
     for p in partition:
-        same = same & F.col(p).eqNullSafe(F.col(f"_of{p}"))
+        same = same & F.col(p).eqNullSafe(F.col(f"_hg_of{p}"))
     return (
-        df.withColumn("_within", within)
+        df.withColumn("_hg_within", within)
         .join(starts, same)
-        .withColumn(name, F.col("_start") + F.col("_within"))
-        .drop("_piece", "_of_piece", "_within", "_start", *(f"_of{p}" for p in partition))
+        .withColumn(name, F.col("_hg_start") + F.col("_hg_within"))
+        .drop("_hg_piece", "_hg_of_piece", "_hg_within", "_hg_start", *(f"_hg_of{p}" for p in partition))
     )
 
 

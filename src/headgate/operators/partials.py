@@ -14,7 +14,7 @@ from headgate.aggregates import AggregateFunction, Merge
 from headgate.operators.sql import quoted, text
 from headgate.plan.nodes import Aggregate, Call
 
-ROWS = "_rows"
+ROWS = "_hg_rows"
 """How many tuples a partial stands for: a window without any gives no answer."""
 
 
@@ -25,6 +25,11 @@ class PartialColumn:
     name: str
     sql: str
     merge: Merge
+
+    @property
+    def nullable(self) -> bool:
+        """Whether tuples may give no value at all, as NULLs give no sum."""
+        return not self.sql.startswith("count(")
 
 
 @dataclass
@@ -50,7 +55,7 @@ class Partials:
             sql = partial.sql.format(**holes)
             known = next((c for c in self.columns if c.sql == sql), None)
             if known is None:
-                known = PartialColumn(f"_p{len(self.columns)}", sql, partial.merge)
+                known = PartialColumn(f"_hg_p{len(self.columns)}", sql, partial.merge)
                 self.columns.append(known)
             names[partial.name] = known.name
         final = function.final.format(**names)

@@ -18,15 +18,16 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as W
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from headgate.aggregates import Merge
 from headgate.operators.partials import ROWS, Additive, PartialColumn, merged, merged_pair, same_type
 from headgate.operators.sql import floor_div
 from headgate.windows import Panes
 
-PANE, WINDOW_ID = "_pane", "_wid"
-BLOCK, EVENT, NEXT = "_block", "_event", "_next"
-_IN, _OUT = "_in_", "_out_"
+PANE, WINDOW_ID = "_hg_pane", "_hg_wid"
+BLOCK, EVENT, NEXT = "_hg_block", "_hg_event", "_hg_next"
+_IN, _OUT = "_hg_in", "_hg_out"
 #: Shortest block of the running form, in panes: shorter ones only copy panes from block to block.
 _RUNNING_BLOCK = 4096
 
@@ -34,7 +35,7 @@ _RUNNING_BLOCK = 4096
 def roll_up(
     panes: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], spec: Panes, running: bool
 ) -> DataFrame:
-    """The partials of every window that holds a tuple, as (keys, _wid, columns), from those of its panes."""
+    """The partials of every window that holds a tuple, as (keys, _hg_wid, columns), from those of its panes."""
     size = spec.per_window * max(1, _RUNNING_BLOCK // spec.per_window) if running else spec.per_window
     enter = f"{floor_div(f'{PANE} - {spec.per_window}L', spec.per_slide)} + 1"
     leave = f"{floor_div(PANE, spec.per_slide)} + 1"
@@ -54,16 +55,19 @@ def _first_window(block: str, size: int, spec: Panes) -> str:
 
 
 def spelt_out(spans: DataFrame) -> DataFrame:
-    """One row for each window of each span [_event, _next)."""
+    """One row for each window of each span [_hg_event, _hg_next)."""
     return spans.where(f"{NEXT} > {EVENT} AND {ROWS} > 0").withColumn(
         WINDOW_ID, F.explode(F.sequence(F.col(EVENT), F.col(NEXT) - 1))
     )
 
 
 def _running(events: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], end: str) -> DataFrame:
-    names = [c.name for c in columns]
-    types = {c.name: events.schema[c.name].dataType for c in columns}
-    plus, minus = (", ".join(f"{sign}coalesce({n}, 0) AS {n}" for n in names) for sign in ("", "-"))
+    names, nullable = [c.name for c in columns], [c.name for c in columns if c.nullable]
+    types = {name: events.schema[name].dataType for name in names}
+    # A sum of no values is NULL, so the panes that have one are counted along.
+    seen = {name: f"{name}_seen" for name in nullable}
+    values = {**{n: f"coalesce({n}, 0)" for n in names}, **{s: f"int({n} IS NOT NULL)" for n, s in seen.items()}}
+    plus, minus = (", ".join(f"{sign}{v} AS {name}" for name, v in values.items()) for sign in ("", "-"))
     rows = _inline(
         events,
         keys,
@@ -75,16 +79,19 @@ def _running(events: DataFrame, keys: Sequence[str], columns: Sequence[PartialCo
     group = [*keys, BLOCK]
     # One exchange by group and block serves the merge of equal events and the running sum alike.
     deltas = (
-        rows.repartition(*group).groupBy(*group, EVENT).agg(*(same_type(F.sum(n), types[n]).alias(n) for n in names))
+        rows.repartition(*group)
+        .groupBy(*group, EVENT)
+        .agg(*(same_type(F.sum(v), types.get(v, T.LongType())).alias(v) for v in values))
     )
     ahead = W.partitionBy(*group).orderBy(EVENT)
     up_to_here = ahead.rowsBetween(W.unboundedPreceding, W.currentRow)
-    return deltas.select(
-        *group,
-        EVENT,
-        F.coalesce(F.lead(EVENT).over(ahead), F.expr(end)).alias(NEXT),
-        *(same_type(F.sum(n).over(up_to_here), types[n]).alias(n) for n in names),
-    )
+
+    def sum_of(name: str) -> Column:
+        total = same_type(F.sum(name).over(up_to_here), types[name])
+        return F.when(F.sum(seen[name]).over(up_to_here) > 0, total) if name in seen else total
+
+    following = F.coalesce(F.lead(EVENT).over(ahead), F.expr(end))
+    return deltas.select(*group, EVENT, following.alias(NEXT), *(sum_of(name).alias(name) for name in names))
 
 
 def _blocks(events: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], end: str) -> DataFrame:
@@ -106,11 +113,11 @@ def _inline(events: DataFrame, keys: Sequence[str], *structs: str) -> DataFrame:
     return rows.where(f"{BLOCK} IS NOT NULL")
 
 
-def two_sided(rows: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], end: str | None) -> DataFrame:
-    """Spans [_event, _next) with their merged partials, from rows of two sides in each group and block.
+def two_sided(rows: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], end: str) -> DataFrame:
+    """Spans [_hg_event, _hg_next) with their merged partials, from rows of two sides in each group and block.
 
     A row of side 'in' counts from its event on, a row of side 'out' up to its event; a row of side 'start' only makes
-    sure that a span begins at its event. `end` is where the last span of a block ends; None leaves `_next` empty there.
+    sure that a span begins at its event. `end` is where the last span of a block ends.
     """
     additive, group = Additive.of(columns), [*keys, BLOCK]
     spread = additive.spread(rows, [*keys, BLOCK])
@@ -140,7 +147,7 @@ def two_sided(rows: DataFrame, keys: Sequence[str], columns: Sequence[PartialCol
     spans = swept.select(
         *group,
         EVENT,
-        (F.coalesce(NEXT, F.expr(end)) if end else F.col(NEXT)).alias(NEXT),
+        F.coalesce(NEXT, F.expr(end)).alias(NEXT),
         *additive.centres,
         *(
             same_type(merged_pair(F.col(f"{_IN}{name}"), F.col(f"{_OUT}{name}"), merge), types[name]).alias(name)

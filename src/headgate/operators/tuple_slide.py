@@ -18,7 +18,7 @@ from headgate.operators.rollup import BLOCK, EVENT, PANE, WINDOW_ID, spelt_out, 
 from headgate.operators.sql import floor_div, literal
 from headgate.windows import Number, TupleSlide
 
-_PER_RANGE, _INDEX, _COUNT = "_per_range", "_index", "_count"
+_PER_RANGE, _INDEX, _COUNT = "_hg_per_range", "_hg_index", "_hg_count"
 #: Blocks that the stream is cut into for each core, and the most that a range is cut into: a place in microseconds
 #: times this number stays within 64 bits.
 _BLOCKS_A_CORE, _MOST = 8, 1024
@@ -32,9 +32,9 @@ def sweep(
     size: Number,
     per_range: DataFrame,
 ) -> DataFrame:
-    """The partials of every window, as (keys, _wid, columns), from those of each place (`_pane`) of each group.
+    """The partials of every window, as (keys, _hg_wid, columns), from those of each place (`_hg_pane`) of each group.
 
-    `ends` holds the window ids as the column `_wid`; `per_range` is from `blocks_per_range`.
+    `ends` holds the window ids as the column `_hg_wid`; `per_range` is from `blocks_per_range`.
     """
     placed = _in_blocks(panes, PANE, size, per_range)
     names = ", ".join(c.name for c in columns)
@@ -62,20 +62,20 @@ def window_ends(df: DataFrame, place: str, window: TupleSlide, per_range: DataFr
     if window.order == "row_num":
         every = df.where(f"row_num % {window.slide} = 0 AND {place} IS NOT NULL")
         return every.select(F.col(place).alias(WINDOW_ID)).distinct()
-    counts = df.where(f"{place} IS NOT NULL").groupBy(F.col(place).alias(WINDOW_ID)).agg(F.count("*").alias("_n"))
+    counts = df.where(f"{place} IS NOT NULL").groupBy(F.col(place).alias(WINDOW_ID)).agg(F.count("*").alias("_hg_n"))
     blocks = _in_blocks(counts, WINDOW_ID, window.range, per_range)
-    before = W.partitionBy(F.lit(0)).orderBy("_of").rowsBetween(W.unboundedPreceding, -1)
+    before = W.partitionBy(F.lit(0)).orderBy("_hg_of").rowsBetween(W.unboundedPreceding, -1)
     starts = (
-        blocks.groupBy(F.col(BLOCK).alias("_of"))
-        .agg(F.sum("_n").alias("_size"))
-        .select("_of", F.coalesce(F.sum("_size").over(before), F.lit(0)).alias("_start"))
+        blocks.groupBy(F.col(BLOCK).alias("_hg_of"))
+        .agg(F.sum("_hg_n").alias("_hg_size"))
+        .select("_hg_of", F.coalesce(F.sum("_hg_size").over(before), F.lit(0)).alias("_hg_start"))
     )
     within = W.partitionBy(BLOCK).orderBy(WINDOW_ID).rowsBetween(W.unboundedPreceding, W.currentRow)
-    ranked = blocks.withColumn("_upto", F.sum("_n").over(within)).join(starts, F.col(BLOCK) == F.col("_of"))
-    upto = "_start + _upto"
+    ranked = blocks.withColumn("_hg_upto", F.sum("_hg_n").over(within)).join(starts, F.col(BLOCK) == F.col("_hg_of"))
+    upto = "_hg_start + _hg_upto"
     # Equal places share their ranks, so a multiple of n among them is enough.
     return ranked.where(
-        f"{floor_div(f'{upto} - 1', window.slide)} > {floor_div(f'{upto} - _n - 1', window.slide)}"
+        f"{floor_div(f'{upto} - 1', window.slide)} > {floor_div(f'{upto} - _hg_n - 1', window.slide)}"
     ).select(WINDOW_ID)
 
 
@@ -116,13 +116,13 @@ def _between(placed: DataFrame, keys: Sequence[str], columns: Sequence[PartialCo
 
 def _counted_off(rows: DataFrame, windows: DataFrame) -> DataFrame:
     """The rows with their event as the number of windows of the block that end before it, and the count of them all."""
-    ends = windows.select(BLOCK, F.col(WINDOW_ID).alias(EVENT), F.lit(1).alias("_end"))
-    both = rows.withColumn("_end", F.lit(0)).unionByName(ends, allowMissingColumns=True)
-    so_far = W.partitionBy(BLOCK).orderBy(EVENT, "_end").rowsBetween(W.unboundedPreceding, W.currentRow)
+    ends = windows.select(BLOCK, F.col(WINDOW_ID).alias(EVENT), F.lit(1).alias("_hg_end"))
+    both = rows.withColumn("_hg_end", F.lit(0)).unionByName(ends, allowMissingColumns=True)
+    so_far = W.partitionBy(BLOCK).orderBy(EVENT, "_hg_end").rowsBetween(W.unboundedPreceding, W.currentRow)
     return (
-        both.withColumn("_before", F.sum("_end").over(so_far))
-        .withColumn(_COUNT, F.sum("_end").over(W.partitionBy(BLOCK)))
-        .where(f"_end = 0 AND {_COUNT} > 0")
-        .withColumn(EVENT, F.col("_before"))
-        .drop("_end", "_before")
+        both.withColumn("_hg_before", F.sum("_hg_end").over(so_far))
+        .withColumn(_COUNT, F.sum("_hg_end").over(W.partitionBy(BLOCK)))
+        .where(f"_hg_end = 0 AND {_COUNT} > 0")
+        .withColumn(EVENT, F.col("_hg_before"))
+        .drop("_hg_end", "_hg_before")
     )
