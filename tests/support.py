@@ -15,11 +15,10 @@ Row = dict[str, Any]
 Schema = Mapping[str, str]
 
 
-def frame(spark: SparkSession, rows: Sequence[Row], schema: Schema, partitions: int = 3) -> DataFrame:
-    """The tuples as a DataFrame of several partitions, in their order."""
+def frame(spark: SparkSession, rows: Sequence[Row], schema: Schema) -> DataFrame:
+    """The tuples as a DataFrame, in their order, over as many partitions as there are cores."""
     ddl = ", ".join(f"`{name}` {type_}" for name, type_ in schema.items())
-    parallel = spark.sparkContext.parallelize([tuple(row[c] for c in schema) for row in rows], partitions)
-    return spark.createDataFrame(parallel, ddl)
+    return spark.createDataFrame([tuple(row[c] for c in schema) for row in rows], ddl)
 
 
 def collected(df: DataFrame) -> list[Row]:

@@ -181,7 +181,7 @@ class TestExplain:
 
     def test_a_strategy_may_be_forced(self, run: Run, tmp_path: Path) -> None:
         (tmp_path / "flow.sql").write_text(SCRIPT)
-        assert run("explain", str(tmp_path / "flow.sql"), "--strategy", "eager").out.count("asked for") == 2
+        assert "eager: asked for" in run("explain", str(tmp_path / "flow.sql"), "--strategy", "eager").out
 
     def test_a_script_needs_no_spark(self, tmp_path: Path) -> None:
         (tmp_path / "flow.sql").write_text(SCRIPT)

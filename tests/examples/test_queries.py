@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 from tests.examples.data import schema_of, streams_of
-from tests.support import assert_same, collected
+from tests.support import assert_same, collected, frame
 
 import headgate as hg
 from headgate import reference
@@ -19,8 +19,8 @@ from headgate.plan.strategy import choose
 from headgate.windows import Sliding
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from tests.support import Row
+    from pyspark.sql import SparkSession
+    from tests.support import Row, frame
 
     from headgate.plan import Strategy
 
@@ -114,11 +114,6 @@ def by_duckdb(name: str) -> list[Row]:
         answer = connection.execute((BY_OTHER_SQL / f"{name}.sql").read_text())
         names = [column[0] for column in answer.description or []]
         return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
-
-
-def frame(spark: SparkSession, rows: list[Row], schema: dict[str, str]) -> DataFrame:
-    """The tuples as a DataFrame that needs no Python worker, which saves half of the time."""
-    return spark.createDataFrame([tuple(row.values()) for row in rows], ", ".join(map(" ".join, schema.items())))
 
 
 def strategies(name: str) -> list[Strategy | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import tempfile
@@ -10,7 +9,6 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from pyspark.errors import PySparkException
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from rich.console import Console
 
@@ -25,15 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-#: What fails is told by the error that reaches us, in one line; these would add its stack.
-_LOGGERS = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
-
-
 @contextmanager
 def engine() -> Iterator[SparkSession]:
     """A Spark session, whose errors inside become ours; one that runs already is used and left running."""
-    for name in _LOGGERS:
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     with plain_errors():
         running = SparkSession.getActiveSession()
         if running is not None:

@@ -31,6 +31,7 @@ def text(expression: exp.Expr) -> str:
 def literal(value: Number) -> str:
     """A number as a Spark SQL literal: a whole one as BIGINT, any other as DECIMAL.
 
+    >>> from fractions import Fraction
     >>> literal(-60), literal(Fraction(1, 2))
     ('-60L', '0.5BD')
     """

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
@@ -13,7 +14,7 @@ from headgate.errors import BindError, Error, SourceError
 
 _CLASS = re.compile(r"^\[([A-Z_.0-9]+)\]\s*")
 _WHERE = re.compile(r"\s*(SQLSTATE: \w+|== .*|;\s*$).*", re.DOTALL)
-_MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE", "UNABLE_TO_INFER_SCHEMA", "CANNOT_READ_FILE")
+_UNREADABLE = ("PATH_NOT_FOUND", "FAILED_READ_FILE", "UNABLE_TO_INFER_SCHEMA", "CANNOT_READ_FILE", "MALFORMED_")
 
 
 @contextmanager
@@ -24,7 +25,8 @@ def plain_errors() -> Iterator[None]:
     except PySparkException as error:
         raise _plain(error) from None
     except Py4JJavaError as error:
-        raise Error(first_line(str(error.java_exception.getMessage()))) from None
+        messages = _causes(error.java_exception)
+        raise _kind(messages, Error)(_told(messages)) from None
 
 
 def first_line(message: str) -> str:
@@ -37,10 +39,29 @@ def first_line(message: str) -> str:
 
 
 def _plain(error: PySparkException) -> Error:
-    condition = error.getCondition() or ""
-    message = first_line(str(error))
-    if condition.startswith(_MISSING):
-        return SourceError(message)
-    if isinstance(error, AnalysisException | ParseException):
-        return BindError(message)
-    return Error(message)
+    origin = getattr(error, "_origin", None)
+    messages = [str(error), *(_causes(origin)[1:] if origin is not None else [])]
+    usual = BindError if isinstance(error, AnalysisException | ParseException) else Error
+    return _kind(messages, usual)(_told(messages))
+
+
+def _causes(throwable: JavaObject) -> list[str]:
+    """What an error of the JVM says, and what each of its causes says."""
+    messages = []
+    while throwable is not None:
+        messages.append(str(throwable.getMessage() or ""))
+        throwable = throwable.getCause()
+    return messages
+
+
+def _kind(messages: list[str], usual: type[Error]) -> type[Error]:
+    conditions = [found[1] for message in messages if (found := _CLASS.match(message.strip()))]
+    return SourceError if any(c.startswith(_UNREADABLE) for c in conditions) else usual
+
+
+def _told(messages: list[str]) -> str:
+    """The first message, and behind it the one of the last cause, which knows what really happened."""
+    lines = [line for message in messages if (line := first_line(message))]
+    if not lines:
+        return "Spark failed without saying why"
+    return lines[0] if lines[-1] in lines[0] else f"{lines[0]} {lines[-1]}"

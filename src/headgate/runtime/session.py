@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 from pyspark.errors import PySparkRuntimeError
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from headgate.errors import Error
@@ -27,6 +29,8 @@ JVM_HOMES = (
 _SHORT_NAMES = {"master": "spark.master", "app_name": "spark.app.name"}
 _GIB = 1 << 30
 _MOST_DRIVER_MEMORY = 8 * _GIB
+#: What fails is told by the error that is raised; these would print its Java stack beside it.
+_STACK_LOGGERS = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -47,6 +51,8 @@ def session(**conf: object) -> SparkSession:
     >>> session() is spark
     True
     """
+    for logger in _STACK_LOGGERS:
+        PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
     asked = {_setting(name): _text(value) for name, value in conf.items()}
     if (running := _running()) is not None:
         for name, value in asked.items():
