@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 
 from headgate.aggregates import AggregateFunction, Domain, UserAggregate
@@ -34,7 +35,10 @@ def type_of(expression: exp.Expr, columns: Mapping[str, str]) -> str:
 
     select = exp.select(expression.copy().transform(rename)).from_("t")
     schema = {alias: columns[name] for name, alias in plain.items() if columns[name] != UNKNOWN}
-    found = annotate_types(select, schema={"t": schema}, dialect="spark").selects[0].type
+    try:
+        found = annotate_types(select, schema={"t": schema}, dialect="spark").selects[0].type
+    except SqlglotError:
+        return UNKNOWN  # Spark has types of its own that sqlglot cannot read.
     if found is None or found.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
         return UNKNOWN
     return found.sql(dialect="spark").lower().replace(", ", ",")
