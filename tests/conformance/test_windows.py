@@ -12,11 +12,15 @@ from tests.support import assert_same, collected, frame
 import headgate as hg
 from headgate import reference
 
+#: Windows that do not overlap have one form, whatever the strategy.
+APART = ("tumbling", "sampling")
 # All groupings are covered for each window and each set of aggregates, in turns.
 COMBINATIONS = [
     (window, aggregates, list(GROUPINGS)[(i + j) % len(GROUPINGS)])
     for i, window in enumerate(WINDOWS)
     for j, aggregates in enumerate(AGGREGATES)
+    # Aggregates of users have two forms: states of panes in sliding windows, and tuples everywhere else.
+    if aggregates != "user" or window in ("sliding", "sliding uneven", "rows", "landmark", "every n-th tuple")
 ]
 
 
@@ -31,5 +35,5 @@ def test_spark_agrees_with_the_reference(
     sql = query(given_case, aggregates, grouping)
     expected = reference.evaluate(sql, {"S": SCHEMA}, S=given_case.rows)
     df = frame(spark, given_case.rows, SCHEMA)
-    for strategy in ("eager", "paned"):
+    for strategy in ("eager", "paned") if window not in APART else (None,):
         assert_same(collected(hg.evaluate(sql, strategy=strategy, S=df)), expected)
