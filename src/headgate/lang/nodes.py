@@ -154,7 +154,26 @@ class Progress(exp.Expression):
     idle: Length | None = _arg("idle")
 
 
-class CreateStream(exp.Expression):
+class _Place(exp.Expression):
+    """What a stream comes from or a sink goes to: a format, perhaps a path, and options."""
+
+    @property
+    def format(self) -> str:
+        """The name of the format as it was written: `kafka`, `parquet`, `console`."""
+        return self.text("format")
+
+    @property
+    def path(self) -> str | None:
+        """The path behind the format, or None."""
+        return self.text("path") if self.args.get("path") else None
+
+    @property
+    def options_dict(self) -> dict[str, OptionValue]:
+        """The options by name, as Python has them."""
+        return _as_dict(self.args.get("options") or [])
+
+
+class CreateStream(_Place):
     """`CREATE STREAM Main FROM kafka OPTIONS (...) SCHEMA (...) PROGRESS ON ts WITHIN 10 seconds`."""
 
     arg_types: ClassVar[dict[str, bool]] = {
@@ -169,21 +188,6 @@ class CreateStream(exp.Expression):
     schema: list[exp.ColumnDef] = _list("schema")
     progress: Progress | None = _arg("progress")
 
-    @property
-    def format(self) -> str:
-        """The name of the format as it was written: `kafka`, `parquet`."""
-        return self.text("format")
-
-    @property
-    def path(self) -> str | None:
-        """The path behind the format, or None."""
-        return self.text("path") if self.args.get("path") else None
-
-    @property
-    def options_dict(self) -> dict[str, OptionValue]:
-        """The options by name, as Python has them."""
-        return _as_dict(self.args.get("options") or [])
-
 
 class CreateQuery(exp.Expression):
     """`CREATE QUERY talkers WITH (shed = 'estimate') AS SELECT ...`."""
@@ -196,25 +200,10 @@ class CreateQuery(exp.Expression):
         return _as_dict(self.args.get("properties") or [])
 
 
-class CreateSink(exp.Expression):
+class CreateSink(_Place):
     """`CREATE SINK FOR talkers INTO parquet 'results/talkers'`; `this` names the query."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "format": True, "path": False, "options": False}
-
-    @property
-    def format(self) -> str:
-        """The name of the format as it was written: `parquet`, `console`."""
-        return self.text("format")
-
-    @property
-    def path(self) -> str | None:
-        """The path behind the format, or None."""
-        return self.text("path") if self.args.get("path") else None
-
-    @property
-    def options_dict(self) -> dict[str, OptionValue]:
-        """The options by name, as Python has them."""
-        return _as_dict(self.args.get("options") or [])
 
 
 Statement = CreateStream | CreateQuery | CreateSink

@@ -14,7 +14,7 @@ from headgate.operators.landmark import LAST, WithLast, accumulate
 from headgate.operators.numbering import with_ranks
 from headgate.operators.partials import ROWS, PartialColumn, Partials, call_holes
 from headgate.operators.rollup import PANE, WINDOW_ID, roll_up
-from headgate.operators.sql import bound, floor_div, literal, position, quoted, text
+from headgate.operators.sql import bound, floor_div, literal, position, quoted, same_keys, text
 from headgate.operators.tuple_slide import blocks_per_range, sweep, window_ends
 from headgate.plan.nodes import ROW_NUM, WINDOW_END, WINDOW_START, Aggregate, Call, Window
 from headgate.plan.strategy import Choice
@@ -185,7 +185,7 @@ def _with_last(given: _Input, window: Landmark) -> WithLast:
     if window.partition and window.attr == ROW_NUM:
         keys = partition_keys(given.node, window)
         last = given.tuples.groupBy(*(F.col(k).alias(f"_hg_of{k}") for k in keys)).agg(_latest(PLACE, window))
-        return lambda df: df.join(last, _same(keys, "_hg_of")).drop(*(f"_hg_of{k}" for k in keys))
+        return lambda df: df.join(last, same_keys(keys, "_hg_of")).drop(*(f"_hg_of{k}" for k in keys))
     place = f"({position(given.unfiltered, window.attr)} - {literal(window.origin)})"
     last = given.unfiltered.agg(_latest(place, window))
     return lambda df: df.crossJoin(F.broadcast(last))
@@ -199,14 +199,6 @@ def partition_keys(node: Aggregate, window: Sliding | Landmark) -> list[str]:
     """The key columns that the window is partitioned by."""
     names = [quoted(name) for name in window.partition]
     return [f"_hg_k{i}" for i, k in enumerate(node.keys) if text(k.expression) in names]
-
-
-def _same(keys: Sequence[str], prefix: str) -> Column:
-    """Whether rows agree on the keys, NULL being a key like any other."""
-    same = F.lit(True)
-    for key in keys:
-        same = same & F.col(key).eqNullSafe(F.col(f"{prefix}{key}"))
-    return same
 
 
 def _holistic_arguments(node: Aggregate) -> dict[tuple[str, str], list[Call]]:
@@ -245,7 +237,7 @@ def _by_state(panes: DataFrame, keys: Sequence[str], cut: _Cut, call: Call, spec
 def _joined(left: DataFrame, right: DataFrame, keys: Sequence[str]) -> DataFrame:
     names = [*keys, WINDOW_ID]
     renamed = right.withColumnsRenamed({name: f"_hg_r{name}" for name in names})
-    same = (F.col(WINDOW_ID) == F.col(f"_hg_r{WINDOW_ID}")) & _same(keys, "_hg_r")
+    same = (F.col(WINDOW_ID) == F.col(f"_hg_r{WINDOW_ID}")) & same_keys(keys, "_hg_r")
     return left.join(renamed, same, "left").drop(*(f"_hg_r{name}" for name in names))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
-from headgate.operators.sql import floor_div
+from headgate.operators.sql import floor_div, same_keys
 
 _PARTITION_BITS = 33  # monotonically_increasing_id: the partition above, the row within it below
 #: Rows that are ranked together: a task gets at most this many of one partition.
@@ -46,9 +46,7 @@ def with_ranks(df: DataFrame, partition: Sequence[str], order: str, name: str) -
         F.coalesce(F.sum("_hg_size").over(before), F.lit(0)).alias("_hg_start"),
     )
     within = F.row_number().over(W.partitionBy(*partition, "_hg_piece").orderBy(order)) - 1
-    same: Column = F.col("_hg_piece") == F.col("_hg_of_piece")
-    for p in partition:
-        same = same & F.col(p).eqNullSafe(F.col(f"_hg_of{p}"))
+    same = (F.col("_hg_piece") == F.col("_hg_of_piece")) & same_keys(partition, "_hg_of")
     return (
         df.withColumn("_hg_within", within)
         .join(starts, same)

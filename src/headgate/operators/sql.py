@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
@@ -79,3 +82,11 @@ def bound(df: DataFrame, attribute: str, place: str) -> str:
             return place
         case _:
             return f"CAST({place} AS DOUBLE)"
+
+
+def same_keys(keys: Sequence[str], prefix: str) -> Column:
+    """Whether rows agree on the keys, NULL being a key like any other."""
+    same = F.lit(True)
+    for key in keys:
+        same = same & F.col(key).eqNullSafe(F.col(f"{prefix}{key}"))
+    return same
