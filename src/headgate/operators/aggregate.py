@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from headgate.aggregates import AggregateFunction, Merge, UserAggregate
+from headgate.aggregates import AggregateFunction, UserAggregate
 from headgate.operators import user
 from headgate.operators.landmark import LAST, WithLast, accumulate
 from headgate.operators.numbering import with_ranks
-from headgate.operators.partials import ROWS, PartialColumn, Partials, call_holes
+from headgate.operators.partials import COUNT, PartialColumn, Partials, call_holes
 from headgate.operators.rollup import PANE, WINDOW_ID, roll_up
 from headgate.operators.sql import bound, floor_div, literal, position, quoted, same_keys, text
 from headgate.operators.tuple_slide import blocks_per_range, sweep, window_ends
@@ -21,7 +22,6 @@ from headgate.plan.strategy import Choice
 from headgate.windows import Landmark, Number, Panes, Sliding, TupleSlide
 
 PLACE = "_hg_x"
-_COUNT = PartialColumn(ROWS, "count(*)", Merge.SUM)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _with_window_ids(given: _Input, window: Window) -> DataFrame:
 
 def _per_window(given: _Input, tuples: DataFrame, group: Sequence[str]) -> DataFrame:
     """All calls over tuples that already carry their window id."""
-    partials = Partials.of(given.node, tuples)
+    partials = Partials.of(given.node, tuples, counted=not given.node.calls)
     holistic = [c for c in given.node.calls if isinstance(c.function, AggregateFunction) and not c.bounded]
     users = [c for c in given.node.calls if isinstance(c.function, UserAggregate)]
     reduced = tuples.groupBy(*group).agg(
@@ -117,7 +117,8 @@ def _by_panes(given: _Input, choice: Choice) -> DataFrame:
     to_windows = _roll(given, window)
     cut = _Cut.of(window)
     panes = given.tuples.withColumn(PANE, cut.start)
-    partials = Partials.of(node, given.tuples)
+    bounded = any(isinstance(c.function, AggregateFunction) and c.bounded for c in node.calls)
+    partials = Partials.of(node, given.tuples, counted=not (bounded and isinstance(window, Sliding)))
     reduced = panes.groupBy(*given.keys, PANE).agg(*partials.aggregates())
     answers = to_windows(cut.numbered(reduced), given.keys, partials.columns, choice.running)
     answers = answers.withColumns({name: F.expr(sql) for name, sql in partials.finals.items()})
@@ -170,7 +171,9 @@ def _roll(given: _Input, window: Window) -> _Roll:
     match window:
         case Sliding():
             spec = Panes.of(window)
-            return lambda panes, keys, columns, running: roll_up(panes, keys, columns, spec, running)
+            # The panes of a group are few over time. Of rows or any other number there may be as many as tuples.
+            few = bool(given.keys) and isinstance(given.tuples.schema[window.attr].dataType, T.DatetimeType)
+            return lambda panes, keys, columns, running: roll_up(panes, keys, columns, spec, running, cut=not few)
         case Landmark():
             with_last = _with_last(given, window)
             return lambda panes, keys, columns, _: accumulate(panes, keys, columns, with_last)
@@ -217,8 +220,8 @@ def _by_value(
 ) -> DataFrame:
     """Holistic calls over one argument: the frequency of each value is rolled up like any count."""
     grouped = panes.where(where).withColumn("_hg_value", F.expr(value)).groupBy(*keys, PANE, "_hg_value")
-    counts = cut.numbered(grouped.agg(F.expr(_COUNT.sql).alias(_COUNT.name)))
-    per_window = to_windows(counts, [*keys, "_hg_value"], [_COUNT], True)
+    counts = cut.numbered(grouped.agg(F.expr(COUNT.sql).alias(COUNT.name)))
+    per_window = to_windows(counts, [*keys, "_hg_value"], [COUNT], True)
     return per_window.groupBy(*keys, WINDOW_ID).agg(*(F.expr(_over_values(c)).alias(c.name) for c in calls))
 
 
@@ -254,7 +257,7 @@ def _over_values(call: Call) -> str:
     assert isinstance(call.function, AggregateFunction)
     if call.function.bounded:
         return f"{call.function.name}(_hg_value)"
-    frequency = "1L" if call.distinct else _COUNT.name
+    frequency = "1L" if call.distinct else COUNT.name
     parameter = text(call.parameter) if call.parameter is not None else ""
     return call.function.final.format(x="_hg_value", n=frequency, p=parameter)
 

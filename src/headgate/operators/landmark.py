@@ -12,8 +12,9 @@ from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
 from headgate.operators.partials import Additive, PartialColumn, merged, same_type
-from headgate.operators.rollup import BLOCK, EVENT, NEXT, PANE, WINDOW_ID, spelt_out, two_sided
+from headgate.operators.rollup import PANE, WINDOW_ID
 from headgate.operators.sql import floor_div
+from headgate.operators.sweep import BLOCK, EVENT, NEXT, spelt_out, two_sided
 
 _CHUNK = 1024
 LAST = "_hg_last"

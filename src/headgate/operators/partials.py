@@ -32,17 +32,20 @@ class PartialColumn:
         return not self.sql.startswith("count(")
 
 
+COUNT = PartialColumn(ROWS, "count(*)", Merge.SUM)
+
+
 @dataclass
 class Partials:
     """The partial columns of all bounded calls of an aggregate; equal ones are kept once."""
 
-    columns: list[PartialColumn] = field(default_factory=lambda: [PartialColumn(ROWS, "count(*)", Merge.SUM)])
+    columns: list[PartialColumn]
     finals: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, aggregate: Aggregate, df: DataFrame) -> Partials:
-        """The partials of the bounded built-in calls, over input tuples of `df`."""
-        partials = cls()
+    def of(cls, aggregate: Aggregate, df: DataFrame, counted: bool) -> Partials:
+        """The partials of the bounded built-in calls over tuples of `df`; with `counted`, of their number too."""
+        partials = cls([COUNT] if counted else [])
         for call in aggregate.calls:
             if isinstance(call.function, AggregateFunction) and call.bounded:
                 partials._add(call, call.function, aggregate.attribute, df)

@@ -1,14 +1,16 @@
 """From panes to windows, at a cost that does not depend on how many panes a window has.
 
-A pane p enters the windows at `enter` (the first that holds it) and leaves them at `leave` (the first that does not).
-Windows are worked on in blocks by the pane they end in, each block of each group on its own, so that neither a long
-stream nor a single group ends up in one task; a pane matters to its own block and the next one only. Between two
-entries or departures the answer is the same, so the work is per event, and windows are spelt out at the very end.
+The axis is cut into blocks as long as a window. A window that begins in one block and ends in the next holds a suffix
+of the first and a prefix of the second. Both are running merges over the panes of a block, and each stays the same
+from one pane to the next, so a pane stands for the windows between itself and its neighbours. (It is the batch form
+of a queue made of two stacks.)
 
-*running*: what leaves is subtracted; for sums of exact numbers.
-*blocks*: blocks as long as a window. A window that ends in a block holds of the block before it a suffix, and of its
-own a prefix; both are running merges, so nothing is ever subtracted. For everything else. (It is the batch form of a
-queue made of two stacks.)
+Where what was added can be taken away again without a trace, the suffix is what the prefix leaves of the block's
+total; everything else is merged once more from the other end, which costs a second sort.
+
+A group is worked on by one task where its panes are few, which groups over time are. Otherwise it is cut into
+stretches, so that neither a long stream nor a single group ends up in one task. A stretch gives the windows that begin
+in it; the panes that those reach into in the next stretch are copied.
 """
 
 from __future__ import annotations
@@ -18,145 +20,106 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as W
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from headgate.aggregates import Merge
-from headgate.operators.partials import ROWS, Additive, PartialColumn, merged, merged_pair, same_type
+from headgate.operators.partials import Additive, PartialColumn, merged, same_type
 from headgate.operators.sql import floor_div
 from headgate.windows import Panes
 
 PANE, WINDOW_ID = "_hg_pane", "_hg_wid"
-BLOCK, EVENT, NEXT = "_hg_block", "_hg_event", "_hg_next"
-_IN, _OUT = "_hg_in", "_hg_out"
-#: Shortest block of the running form, in panes: shorter ones only copy panes from block to block.
-_RUNNING_BLOCK = 4096
+_BLOCK, _STRETCH, _BEFORE, _AFTER = "_hg_block", "_hg_stretch", "_hg_before", "_hg_after"
+_SUFFIX = "_hg_suffix"
+#: Shortest stretch, in panes: the shorter it is, the more panes are copied.
+_SHORTEST = 4096
 
 
 def roll_up(
-    panes: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], spec: Panes, running: bool
+    panes: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], spec: Panes, running: bool, cut: bool
 ) -> DataFrame:
-    """The partials of every window that holds a tuple, as (keys, _hg_wid, columns), from those of its panes."""
-    size = spec.per_window * max(1, _RUNNING_BLOCK // spec.per_window) if running else spec.per_window
-    enter = f"{floor_div(f'{PANE} - {spec.per_window}L', spec.per_slide)} + 1"
-    leave = f"{floor_div(PANE, spec.per_slide)} + 1"
-    own = floor_div(PANE, size)
-    border = _first_window(f"({own}) + 1", size, spec)
-    events = panes.withColumns(
-        {"_enter": F.expr(enter), "_leave": F.expr(leave), "_own": F.expr(own), "_border": F.expr(border)}
-    )
-    roll = _running if running else _blocks
-    spans = roll(events, keys, columns, _first_window(f"{BLOCK} + 1", size, spec))
-    return spelt_out(spans).select(*keys, WINDOW_ID, *(c.name for c in columns))
+    """The partials of every window that holds a tuple, as (keys, _hg_wid, columns), from those of its panes.
 
-
-def _first_window(block: str, size: int, spec: Panes) -> str:
-    """The first window whose last pane is in the block."""
-    return f"{floor_div(f'({block}) * {size}L - {spec.per_window}L', spec.per_slide)} + 1"
-
-
-def spelt_out(spans: DataFrame) -> DataFrame:
-    """One row for each window of each span [_hg_event, _hg_next)."""
-    return spans.where(f"{NEXT} > {EVENT} AND {ROWS} > 0").withColumn(
-        WINDOW_ID, F.explode(F.sequence(F.col(EVENT), F.col(NEXT) - 1))
-    )
-
-
-def _running(events: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], end: str) -> DataFrame:
-    names, nullable = [c.name for c in columns], [c.name for c in columns if c.nullable]
-    types = {name: events.schema[name].dataType for name in names}
-    # A sum of no values is NULL, so the panes that have one are counted along.
-    seen = {name: f"{name}_seen" for name in nullable}
-    values = {**{n: f"coalesce({n}, 0)" for n in names}, **{s: f"int({n} IS NOT NULL)" for n, s in seen.items()}}
-    plus, minus = (", ".join(f"{sign}{v} AS {name}" for name, v in values.items()) for sign in ("", "-"))
-    rows = _inline(
-        events,
-        keys,
-        f"CASE WHEN _enter < _border THEN struct(_own AS {BLOCK}, _enter AS {EVENT}, {plus}) END",
-        f"CASE WHEN _leave < _border THEN struct(_own AS {BLOCK}, _leave AS {EVENT}, {minus}) END",
-        f"CASE WHEN _leave > _border THEN struct(_own + 1 AS {BLOCK}, _border AS {EVENT}, {plus}) END",
-        f"CASE WHEN _leave > _border THEN struct(_own + 1 AS {BLOCK}, _leave AS {EVENT}, {minus}) END",
-    )
-    group = [*keys, BLOCK]
-    # One exchange by group and block serves the merge of equal events and the running sum alike.
-    deltas = (
-        rows.repartition(*group)
-        .groupBy(*group, EVENT)
-        .agg(*(same_type(F.sum(v), types.get(v, T.LongType())).alias(v) for v in values))
-    )
-    ahead = W.partitionBy(*group).orderBy(EVENT)
-    up_to_here = ahead.rowsBetween(W.unboundedPreceding, W.currentRow)
-
-    def sum_of(name: str) -> Column:
-        total = same_type(F.sum(name).over(up_to_here), types[name])
-        return F.when(F.sum(seen[name]).over(up_to_here) > 0, total) if name in seen else total
-
-    following = F.coalesce(F.lead(EVENT).over(ahead), F.expr(end))
-    return deltas.select(*group, EVENT, following.alias(NEXT), *(sum_of(name).alias(name) for name in names))
-
-
-def _blocks(events: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], end: str) -> DataFrame:
-    values = ", ".join(c.name for c in columns)
-    following = f"_own + 1 AS {BLOCK}"
-    rows = _inline(
-        events,
-        keys,
-        f"CASE WHEN _enter < _border THEN struct(_own AS {BLOCK}, _enter AS {EVENT}, 'in' AS _side, {values}) END",
-        f"CASE WHEN _leave > _border THEN struct({following}, _border AS {EVENT}, 'start' AS _side, {values}) END",
-        f"CASE WHEN _leave > _border THEN struct({following}, _leave AS {EVENT}, 'out' AS _side, {values}) END",
-    )
-    return two_sided(rows.repartition(*keys, BLOCK), keys, columns, end)
-
-
-def _inline(events: DataFrame, keys: Sequence[str], *structs: str) -> DataFrame:
-    """One row for each struct that is there."""
-    rows = events.select(*keys, F.inline(F.expr(f"array({', '.join(structs)})")))
-    return rows.where(f"{BLOCK} IS NOT NULL")
-
-
-def two_sided(rows: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], end: str) -> DataFrame:
-    """Spans [_hg_event, _hg_next) with their merged partials, from rows of two sides in each group and block.
-
-    A row of side 'in' counts from its event on, a row of side 'out' up to its event; a row of side 'start' only makes
-    sure that a span begins at its event. `end` is where the last span of a block ends.
+    `cut` tells to work on a group in stretches.
     """
-    additive, group = Additive.of(columns), [*keys, BLOCK]
-    spread = additive.spread(rows, [*keys, BLOCK])
-    types = {name: spread.schema[name].dataType for name, _ in additive.parts}
-    sides = [
-        merged_side(name, merge, side).alias(f"{prefix}{name}")
-        for prefix, side in ((_IN, "in"), (_OUT, "out"))
+    additive = Additive.of(columns)
+    stretch = spec.per_window * max(1, _SHORTEST // spec.per_window) if cut else None
+    group = [*keys, _STRETCH] if cut else list(keys)
+    placed = _in_stretches(panes, spec.per_window, stretch) if stretch else panes
+    rows = additive.spread(placed.repartition(*group), group)
+    types = {name: rows.schema[name].dataType for name, _ in additive.parts}
+    ends = _from_both_ends(rows.withColumn(_BLOCK, F.expr(floor_div(PANE, spec.per_window))), group, additive, running)
+    windows = _windows(ends, group, additive, spec, stretch)
+    answers = windows.groupBy(*group, WINDOW_ID).agg(
+        *(same_type(merged(F.col(name), merge), types[name]).alias(name) for name, merge in additive.parts),
+        *(F.max(c).alias(c) for c in additive.centres),
+    )
+    return additive.gather(answers).select(*keys, WINDOW_ID, *(c.name for c in columns))
+
+
+def _in_stretches(panes: DataFrame, size: int, stretch: int) -> DataFrame:
+    own = floor_div(PANE, stretch)
+    also_before = f"pmod({PANE}, {stretch}L) < {size - 1}L"
+    places = f"CASE WHEN {also_before} THEN array({own}, ({own}) - 1) ELSE array({own}) END"
+    return panes.withColumn(_STRETCH, F.explode(F.expr(places)))
+
+
+def _from_both_ends(rows: DataFrame, group: Sequence[str], additive: Additive, running: bool) -> DataFrame:
+    """The panes with the merge of their block up to them (as the parts) and from them on (as the suffix of each)."""
+    block = W.partitionBy(*group, _BLOCK)
+    ahead, behind = block.orderBy(PANE), block.orderBy(F.desc(PANE))
+    prefixes = {
+        name: merged(F.col(name), merge).over(ahead.rowsBetween(W.unboundedPreceding, W.currentRow))
         for name, merge in additive.parts
-    ]
-    centres = [F.max(c).alias(c) for c in additive.centres]
-    points = spread.groupBy(*group, EVENT).agg(*sides, *centres)
-    ahead, behind = W.partitionBy(*group).orderBy(EVENT), W.partitionBy(*group).orderBy(F.desc(EVENT))
-    so_far = ahead.rowsBetween(W.unboundedPreceding, W.currentRow)
+    }
+    neighbours = {_BEFORE: F.lag(PANE).over(ahead), _AFTER: F.lead(PANE).over(ahead)}
+    if running:
+        suffixes = {name: _rest(name, block, ahead) for name, _ in additive.parts}
+        return rows.select(*_kept(group, additive), *_named(neighbours), *_named(prefixes), *_named(suffixes, _SUFFIX))
+    once = rows.select(
+        *_kept(group, additive),
+        *_named(neighbours),
+        *_named(prefixes),
+        *(F.col(name).alias(f"{_SUFFIX}{name}") for name, _ in additive.parts),
+    )
     # Descending, because Spark merges a frame that ends at the last row anew for every row.
-    still_to_leave = behind.rowsBetween(W.unboundedPreceding, -1)
-    swept = points.select(
-        *group,
-        EVENT,
-        F.lead(EVENT).over(ahead).alias(NEXT),
-        *additive.centres,
-        *(merged(F.col(f"{_IN}{name}"), merge).over(so_far).alias(f"{_IN}{name}") for name, merge in additive.parts),
-        *(
-            merged(F.col(f"{_OUT}{name}"), merge).over(still_to_leave).alias(f"{_OUT}{name}")
-            for name, merge in additive.parts
-        ),
-    )
-    spans = swept.select(
-        *group,
-        EVENT,
-        F.coalesce(NEXT, F.expr(end)).alias(NEXT),
-        *additive.centres,
-        *(
-            same_type(merged_pair(F.col(f"{_IN}{name}"), F.col(f"{_OUT}{name}"), merge), types[name]).alias(name)
-            for name, merge in additive.parts
-        ),
-    )
-    return additive.gather(spans)
+    so_far = behind.rowsBetween(W.unboundedPreceding, W.currentRow)
+    suffixes = {name: merged(F.col(f"{_SUFFIX}{name}"), merge).over(so_far) for name, merge in additive.parts}
+    names = [_BEFORE, _AFTER, *(name for name, _ in additive.parts)]
+    return once.select(*_kept(group, additive), *names, *_named(suffixes, _SUFFIX))
 
 
-def merged_side(name: str, merge: Merge, side: str) -> Column:
-    """A part merged over the rows of one side."""
-    return merged(F.expr(f"CASE WHEN _side = '{side}' THEN {name} END"), merge)
+def _kept(group: Sequence[str], additive: Additive) -> list[str]:
+    return [*group, _BLOCK, PANE, *additive.centres]
+
+
+def _named(columns: dict[str, Column], prefix: str = "") -> list[Column]:
+    return [column.alias(f"{prefix}{name}") for name, column in columns.items()]
+
+
+def _rest(name: str, block: W, ahead: W) -> Column:
+    """The total of the block without what comes before; a sum of no values at all is NULL."""
+    before = ahead.rowsBetween(W.unboundedPreceding, -1)
+    left = F.count(name).over(block) - F.count(name).over(before)
+    return F.when(left > 0, F.sum(name).over(block) - F.coalesce(F.sum(name).over(before), F.lit(0)))
+
+
+def _windows(ends: DataFrame, group: Sequence[str], additive: Additive, spec: Panes, stretch: int | None) -> DataFrame:
+    """For each window the prefix and the suffix that make it up, as (group, _hg_wid, parts)."""
+    size = f"{spec.per_window}L"
+    # The pane that a window begins with, first and last. A window that is a whole block is a prefix only.
+    spans = {
+        "": (f"{PANE} - {size} + 1", f"coalesce({_AFTER}, ({_BLOCK} + 1) * {size}) - {size}"),
+        _SUFFIX: (f"coalesce({_BEFORE}, {_BLOCK} * {size}) + 1", PANE),
+    }
+    structs = []
+    for prefix, (first, last) in spans.items():
+        if stretch:
+            first = f"greatest({first}, {_STRETCH} * {stretch}L)"
+            last = f"least({last}, ({_STRETCH} + 1) * {stretch}L - 1)"
+        parts = ", ".join(f"{prefix}{name} AS {name}" for name, _ in additive.parts)
+        from_id = floor_div(f"{first} + {spec.per_slide - 1}L", spec.per_slide)
+        to_id = floor_div(last, spec.per_slide)
+        structs.append(f"struct({from_id} AS _from, {to_id} AS _to, {parts})")
+    return (
+        ends.select(*group, *additive.centres, F.inline(F.expr(f"array({', '.join(structs)})")))
+        .where("_from <= _to")
+        .withColumn(WINDOW_ID, F.explode(F.expr("sequence(_from, _to)")))
+    )

@@ -50,6 +50,8 @@ def floor_div(dividend: str, divisor: Number | str) -> str:
     >>> floor_div("x", 60)
     '((x) - pmod(x, 60L)) div 60L'
     """
+    if divisor == 1:
+        return f"CAST(floor({dividend}) AS BIGINT)"
     by = divisor if isinstance(divisor, str) else literal(divisor)
     return f"(({dividend}) - pmod({dividend}, {by})) div {by}"
 

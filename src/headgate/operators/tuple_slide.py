@@ -14,8 +14,9 @@ from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
 from headgate.operators.partials import Additive, PartialColumn, merged, same_type
-from headgate.operators.rollup import BLOCK, EVENT, PANE, WINDOW_ID, spelt_out, two_sided
+from headgate.operators.rollup import PANE, WINDOW_ID
 from headgate.operators.sql import floor_div, literal
+from headgate.operators.sweep import BLOCK, EVENT, spelt_out, two_sided
 from headgate.windows import Number, TupleSlide
 
 _PER_RANGE, _INDEX, _COUNT = "_hg_per_range", "_hg_index", "_hg_count"

@@ -13,10 +13,8 @@ from headgate.windows import Landmark, Panes, Sliding
 Strategy = Literal["eager", "paned"]
 
 # Costs relative to updating one partial with one tuple, as measured on Spark: to make a pane's partial and to send it
-# to the roll-up, and to process one event of the roll-up.
-_TUPLE, _PANE, _EVENT = 1.0, 2.0, 1.0
-#: Events of the roll-up for each pane: it enters, it is carried over a block's border, it leaves.
-_EVENTS = 3
+# to the roll-up, and to roll it up.
+_TUPLE, _PANE, _ROLL_UP = 1.0, 2.0, 3.0
 #: What is assumed of a stream that nothing is known about.
 _TUPLES_A_SECOND, _GROUPS = 1_000.0, 1_000.0
 
@@ -77,12 +75,12 @@ def pane_cost(load: Load, window: Sliding) -> float:
     """The cost of a window by panes (thesis Eq. 6.1, 6.2).
 
     Each tuple of a slide updates one pane, and each pane makes a partial for each of its groups. The last term differs
-    from the formulas: our roll-up handles a few events for each pane instead of every pane of every window.
+    from the formulas: our roll-up handles each pane once instead of every pane of every window.
     """
     panes = Panes.of(window)
     tuples = load.tuples * float(window.slide) / float(window.range)
     partials = min(load.groups, load.tuples / panes.per_window) * panes.per_slide
-    return _TUPLE * tuples + (_PANE + _EVENT * _EVENTS) * partials
+    return _TUPLE * tuples + (_PANE + _ROLL_UP) * partials
 
 
 def _assumed(aggregate: Aggregate, window: Sliding) -> Load:
