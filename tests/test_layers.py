@@ -15,12 +15,13 @@ LAYERS: dict[str, set[str]] = {
     "lang": {"errors"},
     "aggregates": {"errors"},
     "plan": {"errors", "windows", "lang", "aggregates"},
+    "progress": {"errors", "windows", "lang", "plan"},
     "reference": {"errors", "windows", "lang", "aggregates", "plan"},
     "operators": {"errors", "windows", "aggregates", "plan"},
-    "runtime": {"errors", "windows", "lang", "aggregates", "plan", "operators"},
-    "cli": {"errors", "windows", "lang", "aggregates", "plan", "operators", "runtime"},
+    "runtime": {"errors", "windows", "lang", "aggregates", "plan", "progress", "operators"},
+    "cli": {"errors", "windows", "lang", "aggregates", "plan", "progress", "operators", "runtime"},
 }
-PURE = ["errors", "windows", "lang", "aggregates", "plan", "reference"]
+PURE = ["errors", "windows", "lang", "aggregates", "plan", "progress", "reference"]
 
 
 def modules(layer: str) -> list[Path]:

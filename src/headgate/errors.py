@@ -31,6 +31,10 @@ class AggregateTypeError(BindError):
     """An aggregate over a column of a type that it is not defined for."""
 
 
+class ProgressError(Error):
+    """A progress rule that makes no sense: no promise about the attribute, or two; a time that is negative."""
+
+
 class ScriptError(Error):
     """The statements of a script do not fit together: two queries of one name, a sink for no query."""
 

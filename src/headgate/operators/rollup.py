@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, WindowSpec
 from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
@@ -94,7 +94,7 @@ def _named(columns: dict[str, Column], prefix: str = "") -> list[Column]:
     return [column.alias(f"{prefix}{name}") for name, column in columns.items()]
 
 
-def _rest(name: str, block: W, ahead: W) -> Column:
+def _rest(name: str, block: WindowSpec, ahead: WindowSpec) -> Column:
     """The total of the block without what comes before; a sum of no values at all is NULL."""
     before = ahead.rowsBetween(W.unboundedPreceding, -1)
     left = F.count(name).over(block) - F.count(name).over(before)
