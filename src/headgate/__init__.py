@@ -8,42 +8,64 @@ from headgate.errors import (
     AggregateTypeError,
     BindError,
     Error,
+    FlowError,
     ParseError,
+    ProgressError,
     ScriptError,
     SourceError,
+    StateError,
     WindowError,
 )
 from headgate.lang import select, stream, union, window
+from headgate.progress import progress
 
 if TYPE_CHECKING:
+    from headgate.runtime import sinks, sources
     from headgate.runtime.evaluate import evaluate
+    from headgate.runtime.flow import Flow
+    from headgate.runtime.policy import exact
     from headgate.runtime.session import session
 
 __all__ = [
     "AggregateTypeError",
     "BindError",
     "Error",
+    "Flow",
+    "FlowError",
     "ParseError",
+    "ProgressError",
     "ScriptError",
     "SourceError",
+    "StateError",
     "WindowError",
     "evaluate",
+    "exact",
+    "progress",
     "register_aggregate",
     "select",
     "session",
+    "sinks",
+    "sources",
     "stream",
     "union",
     "window",
 ]
 
 #: What needs Spark is imported on its first use: a plan is explained without it, at once.
-_ON_USE = {"evaluate": "headgate.runtime.evaluate", "session": "headgate.runtime.session"}
+_ON_USE = {
+    "Flow": "headgate.runtime.flow",
+    "evaluate": "headgate.runtime.evaluate",
+    "exact": "headgate.runtime.policy",
+    "session": "headgate.runtime.session",
+    "sinks": "headgate.runtime",
+    "sources": "headgate.runtime",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _ON_USE:
         raise AttributeError(f"module 'headgate' has no attribute {name!r}")
-    found = getattr(import_module(_ON_USE[name]), name)
+    found = getattr(import_module(_ON_USE[name]), name, None) or import_module(f"{_ON_USE[name]}.{name}")
     globals()[name] = found
     return found
 

@@ -41,3 +41,11 @@ class ScriptError(Error):
 
 class SourceError(Error):
     """Data that cannot be read: a missing path, an unknown format, a malformed record."""
+
+
+class StateError(Error):
+    """The state of a flow cannot be read or written, or was written by a version that keeps it in another way."""
+
+
+class FlowError(Error):
+    """A flow that cannot run as it was asked to: no streams, two queries of one name, a sink that failed."""

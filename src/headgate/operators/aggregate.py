@@ -123,13 +123,13 @@ def _by_panes(given: _Input, choice: Choice) -> DataFrame:
     answers = to_windows(cut.numbered(reduced), given.keys, partials.columns, choice.running)
     answers = answers.withColumns({name: F.expr(sql) for name, sql in partials.finals.items()})
     for (value, where), calls in _holistic_arguments(node).items():
-        answers = _joined(answers, _by_value(panes, given.keys, cut, value, where, calls, to_windows), given.keys)
+        answers = joined(answers, _by_value(panes, given.keys, cut, value, where, calls, to_windows), given.keys)
         # A window without any value has no row here, yet the count of its values is zero.
         answers = answers.fillna(0, [c.name for c in calls if c.function.name == "count"])
     for call in node.calls:
         if isinstance(call.function, UserAggregate):
             assert isinstance(window, Sliding)
-            answers = _joined(answers, _by_state(panes, given.keys, cut, call, Panes.of(window)), given.keys)
+            answers = joined(answers, _by_state(panes, given.keys, cut, call, Panes.of(window)), given.keys)
     return answers
 
 
@@ -222,7 +222,7 @@ def _by_value(
     grouped = panes.where(where).withColumn("_hg_value", F.expr(value)).groupBy(*keys, PANE, "_hg_value")
     counts = cut.numbered(grouped.agg(F.expr(COUNT.sql).alias(COUNT.name)))
     per_window = to_windows(counts, [*keys, "_hg_value"], [COUNT], True)
-    return per_window.groupBy(*keys, WINDOW_ID).agg(*(F.expr(_over_values(c)).alias(c.name) for c in calls))
+    return per_window.groupBy(*keys, WINDOW_ID).agg(*(F.expr(over_values(c)).alias(c.name) for c in calls))
 
 
 def _by_state(panes: DataFrame, keys: Sequence[str], cut: _Cut, call: Call, spec: Panes) -> DataFrame:
@@ -237,7 +237,8 @@ def _by_state(panes: DataFrame, keys: Sequence[str], cut: _Cut, call: Call, spec
     return lists.select(*keys, WINDOW_ID, user.merged_states(function, "_hg_states").alias(call.name))
 
 
-def _joined(left: DataFrame, right: DataFrame, keys: Sequence[str]) -> DataFrame:
+def joined(left: DataFrame, right: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Windows of a group with more of their answers, where there are any."""
     names = [*keys, WINDOW_ID]
     renamed = right.withColumnsRenamed({name: f"_hg_r{name}" for name in names})
     same = (F.col(WINDOW_ID) == F.col(f"_hg_r{WINDOW_ID}")) & same_keys(keys, "_hg_r")
@@ -252,7 +253,7 @@ def _direct(call: Call, attribute: str | None) -> str:
     return template.format(**holes)
 
 
-def _over_values(call: Call) -> str:
+def over_values(call: Call) -> str:
     """A holistic or DISTINCT call over values with their frequencies; none occurs at all where it is NULL."""
     assert isinstance(call.function, AggregateFunction)
     if call.function.bounded:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 _KNOWN = "Parquet (.parquet), CSV (.csv) and JSON lines (.json, .jsonl, .ndjson) can be read, also packed (.gz)"
-_OPTIONS: dict[str, dict[str, str]] = {
+OPTIONS: dict[str, dict[str, str]] = {
     # A record that does not fit is an error: as a row of NULLs it would silently change the answers.
     # To see that, Spark has to look at all columns, also at those that no query needs.
     "csv": {"header": "true", "mode": "FAILFAST", "columnPruning": "false"},
@@ -51,11 +51,11 @@ def read_files(
     [('ts', 'timestamp'), ('len', 'int')]
     """
     kind = format or format_of(path)
-    if kind not in _OPTIONS:
+    if kind not in OPTIONS:
         raise SourceError(f"{path}: unknown format {kind}; {_KNOWN}")
     try:
         with plain_errors():
-            reader = spark.read.format(kind).options(**_OPTIONS[kind])
+            reader = spark.read.format(kind).options(**OPTIONS[kind])
             reader = reader.schema(schema) if schema else reader.options(**_INFER.get(kind, {}))
             df = _with_instants(reader.load(_literal(path)))
     except Error as error:

@@ -108,8 +108,9 @@ class PacketSource(PacketRows):
         if unknown := set(names) - set(self.columns):
             raise Error(f"packets: columns must be some of {', '.join(self.columns)}, not {', '.join(sorted(unknown))}")
         spark.dataSource.register(PacketDataSource)
-        reader = spark.read.format(PacketDataSource.name()).schema(spark_schema(names))
-        return reader.options(first=start, last=end, **self._options(spark)).load()
+        # A batch without columns would not know how many rows it has.
+        reader = spark.read.format(PacketDataSource.name()).schema(spark_schema(names or ["ts"]))
+        return reader.options(first=start, last=end, **self._options(spark)).load().select(*names)
 
     def _options(self, spark: SparkSession) -> dict[str, str | int]:
         return {"packets": self.to_json(), "partitions": self.partitions or spark.sparkContext.defaultParallelism}

@@ -1,0 +1,165 @@
+"""A flow: named streams, the queries over them, and where their answers go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.errors import BindError, Error, FlowError
+from headgate.lang import Query, parse_query, to_sql
+from headgate.plan import Catalog, Field, Strategy, bind
+from headgate.plan import Source as SourceNode
+from headgate.plan.catalog import did_you_mean
+from headgate.plan.continuous import continuous
+from headgate.plan.explain import explain
+from headgate.plan.needed import inputs_needed
+from headgate.progress import Rule
+from headgate.runtime.loop import Loop, Outlet
+from headgate.runtime.policy import Policy, exact
+from headgate.runtime.run import Inputs, Run
+from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from headgate.plan.continuous import Continuous
+    from headgate.plan.nodes import Node
+    from headgate.runtime.sources import Source
+
+
+class Flow:
+    """Continuous queries over streams, run together.
+
+    >>> import headgate as hg, tempfile
+    >>> spark = hg.session()
+    >>> bids = spark.createDataFrame([(5, 1), (7, 2), (3, 3), (9, 4)], "price INT, ts INT")
+    >>> flow = hg.Flow(spark, name="auction", checkpoint=tempfile.mkdtemp())
+    >>> flow.stream("bids", bids, progress=hg.progress("ts", ordered=True))
+    >>> flow.query("top", "SELECT max(price) AS top [RANGE 2, SLIDE 2] FROM bids")
+    >>> run = flow.run_available()
+    >>> run.results("top").orderBy("window_start").show()
+    +---+------------+----------+-------------+
+    |top|window_start|window_end|sampling_rate|
+    +---+------------+----------+-------------+
+    |  5|           0|         2|          1.0|
+    |  7|           2|         4|          1.0|
+    |  9|           4|         6|          1.0|
+    +---+------------+----------+-------------+
+    <BLANKLINE>
+    """
+
+    def __init__(self, spark: SparkSession, name: str, checkpoint: str) -> None:
+        self.name = name
+        self.checkpoint = str(checkpoint).rstrip("/")
+        # A session of its own: the settings that suit small batches must not change those of the caller.
+        self._spark = _clone(spark)
+        self._sources: dict[str, Source | DataFrame] = {}
+        self._schemas: dict[str, StructType] = {}
+        self._rules: dict[str, Rule | None] = {}
+        self._queries: dict[str, Continuous] = {}
+        self._texts: dict[str, str] = {}
+        self._outlets: list[Outlet] = []
+
+    def stream(self, name: str, source: Source | DataFrame, progress: Rule | None = None) -> None:
+        """Adds a stream: a streaming or bounded DataFrame, or one of `hg.sources`, and how it progresses."""
+        _new("stream", name, self._sources)
+        if not isinstance(source, DataFrame) and not hasattr(source, "stream"):
+            raise FlowError(f"stream {name}: {source!r} is neither a DataFrame nor one of hg.sources")
+        schema = source.schema if isinstance(source, DataFrame) else source.schema(self._spark)
+        if progress is not None:
+            for column in (progress.attr, progress.by, progress.punctuated_by):
+                if column is not None and column not in schema.names:
+                    hint = did_you_mean(column, schema.names)
+                    raise BindError(f"progress of stream {name}: there is no column {column}; {hint}")
+            progress = progress.over(schema[progress.attr].dataType.simpleString())
+        self._sources[name], self._schemas[name], self._rules[name] = source, schema, progress
+
+    def query(
+        self, name: str, sql: str | Query, policy: Policy | None = None, strategy: Strategy | None = None
+    ) -> None:
+        """Adds a query over the streams; `strategy` ("eager" or "paned") overrides the planner."""
+        _new("query", name, self._queries)
+        ast = sql.ast if isinstance(sql, Query) else parse_query(sql)
+        try:
+            plan = bind(ast, self._catalog())
+        except BindError as error:
+            raise type(error)(f"query {name}: {error}") from None
+        self._queries[name] = continuous(name, plan, strategy)
+        self._texts[name] = f"{to_sql(ast)} {policy or exact()}"
+
+    def sink(self, query: str, sink: object, output: str = "answers") -> None:
+        """Sends the answers of a query to a sink; with output="late", the tuples that came too late for it."""
+        if query not in self._queries:
+            raise FlowError(
+                f"a sink for {query}, which is not a query of the flow: {did_you_mean(query, self._queries)}"
+            )
+        if output not in ("answers", "late"):
+            raise FlowError(f"a query has the outputs answers and late, not {output}")
+        taker = as_sink(sink)
+        if output == "late" and isinstance(taker, MemorySink):
+            taker = ParquetSink(f"{self.checkpoint}/late/{query}")
+        self._outlets.append(Outlet(query, taker, output == "late"))
+
+    def explain(self) -> str:
+        """The plans of all queries as text."""
+        return "\n\n".join(f"{name}\n{explain(query.plan)}" for name, query in self._queries.items())
+
+    def start(self, trigger: str | None = None) -> Run:
+        """Starts the flow and returns at once; `trigger` is how often a batch runs, such as "5 seconds"."""
+        return self._run().started(trigger)
+
+    def run_available(self) -> Run:
+        """Runs over everything that is there now, and returns when that is done."""
+        return self._run().finished()
+
+    def _run(self) -> Run:
+        if not self._sources:
+            raise FlowError(f"flow {self.name} has no streams: add one with flow.stream(...)")
+        if not self._queries:
+            raise FlowError(f"flow {self.name} has no queries: add one with flow.query(...)")
+        loop = Loop(self._spark, self.checkpoint, self._schemas, self._rules, self._queries, self._texts, self._outlets)
+        return Run(self.name, loop, Inputs(self._spark, self._sources, self._schemas, self._needed()))
+
+    def _catalog(self) -> Catalog:
+        streams = []
+        for name, schema in self._schemas.items():
+            fields = tuple(Field(f.name, f.dataType.simpleString()) for f in schema)
+            rule = self._rules[name]
+            streams.append(SourceNode(name, fields, rule.attr if rule else None))
+        return Catalog(streams)
+
+    def _needed(self) -> dict[str, list[str]]:
+        """The columns of each stream that queries and progress rules read."""
+        wanted: dict[str, set[str]] = {name: set() for name in self._sources}
+        for query in self._queries.values():
+            _collect(query.plan, frozenset(query.plan.types), wanted)
+        for name, rule in self._rules.items():
+            if rule is not None:
+                wanted[name] |= {c for c in (rule.attr, rule.by, rule.punctuated_by) if c is not None}
+        if any(outlet.late for outlet in self._outlets):
+            return {name: list(self._schemas[name].names) for name in wanted}
+        return {name: [c for c in self._schemas[name].names if c in columns] for name, columns in wanted.items()}
+
+
+def _collect(node: Node, wanted: frozenset[str], found: dict[str, set[str]]) -> None:
+    if isinstance(node, SourceNode):
+        found[node.name] |= wanted
+    for below, needed in zip(node.inputs, inputs_needed(node, wanted), strict=True):
+        _collect(below, needed, found)
+
+
+def _new(kind: str, name: str, known: Any) -> None:
+    if not name.isidentifier():
+        raise FlowError(f"{name!r} cannot name a {kind}: use letters, digits and _")
+    if name.lower() in {k.lower() for k in known}:
+        raise FlowError(f"there is a {kind} named {name} already: give this one another name")
+
+
+def _clone(spark: SparkSession) -> SparkSession:
+    if not isinstance(spark, SparkSession):
+        raise Error("a flow needs a SparkSession of this process, such as hg.session() gives")
+    clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    # Batches are small and alike: planning a query anew at every shuffle costs more than it gains.
+    clone.conf.set("spark.sql.adaptive.enabled", "false")
+    return clone

@@ -1,0 +1,121 @@
+"""A folder on any file system that Hadoop knows: local disk, HDFS, an object store."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+
+from headgate.errors import StateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """The name of a file in its folder, and its size in bytes."""
+
+    name: str
+    size: int
+
+
+class Folder:
+    """Files by their names in a folder. Nothing here renames a folder, which object stores cannot do at once."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self.path = path.rstrip("/")
+        self._spark = spark
+        jvm: Any = spark.sparkContext._jvm
+        self._jvm = jvm
+        self._root = jvm.org.apache.hadoop.fs.Path(self.path)
+        self._fs = self._root.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+
+    def __truediv__(self, name: str) -> Folder:
+        return Folder(self._spark, f"{self.path}/{name}")
+
+    def read(self, name: str) -> str | None:
+        """The text of a file, or None if there is none."""
+        path = self._path(name)
+        try:
+            if not self._fs.exists(path):
+                return None
+            stream = self._fs.open(path)
+            try:
+                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            raise StateError(f"cannot read {self.path}/{name}: {_reason(error)}") from None
+
+    def write(self, name: str, text: str) -> None:
+        """Makes or replaces a file. A crash may leave it cut short, so the text has to tell whether it is whole."""
+        try:
+            stream = self._fs.create(self._path(name), True)
+            try:
+                stream.write(bytearray(text, "utf-8"))
+                stream.hsync()
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            raise StateError(f"cannot write {self.path}/{name}: {_reason(error)}") from None
+
+    def files(self) -> list[FileInfo]:
+        """The files of the folder, without hidden ones, by name; none if there is no such folder."""
+        return sorted(
+            (
+                FileInfo(str(status.getPath().getName()), int(status.getLen()))
+                for status in self._statuses()
+                if not status.isDirectory() and not str(status.getPath().getName()).startswith((".", "_"))
+            ),
+            key=lambda info: info.name,
+        )
+
+    def folders(self) -> list[str]:
+        """The names of the folders in this one."""
+        return sorted(str(status.getPath().getName()) for status in self._statuses() if status.isDirectory())
+
+    def move(self, name: str, folder: Folder, new: str) -> None:
+        """Moves a file to another folder of the same file system, in place of what is there."""
+        try:
+            target = folder._path(new)
+            self._fs.delete(target, False)
+            moved = self._fs.rename(self._path(name), target)
+        except Py4JJavaError as error:
+            raise StateError(f"cannot write {folder.path}/{new}: {_reason(error)}") from None
+        if not moved:
+            raise StateError(f"cannot move {self.path}/{name} to {folder.path}/{new}")
+
+    def make(self) -> None:
+        """Makes the folder, unless it is there."""
+        try:
+            self._fs.mkdirs(self._root)
+        except Py4JJavaError as error:
+            raise StateError(f"cannot make {self.path}: {_reason(error)}") from None
+
+    def delete(self, name: str | None = None) -> None:
+        """Deletes a file, or a folder with all that is in it; without a name, this folder itself."""
+        try:
+            self._fs.delete(self._root if name is None else self._path(name), True)
+        except Py4JJavaError as error:
+            raise StateError(f"cannot delete {self.path}/{name or ''}: {_reason(error)}") from None
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._root, name)
+
+    def _statuses(self) -> Iterator[Any]:
+        try:
+            if self._fs.exists(self._root):
+                yield from self._fs.listStatus(self._root)
+        except Py4JJavaError as error:
+            raise StateError(f"cannot list {self.path}: {_reason(error)}") from None
+
+
+def _reason(error: Py4JJavaError) -> str:
+    """What the file system says, in one line."""
+    message = str(error.java_exception.getMessage() or error.java_exception.getClass().getSimpleName())
+    return re.sub(r"\s+", " ", message).strip()

@@ -1,0 +1,475 @@
+"""The micro-batch loop: decide, ingest, progress, close, deliver, commit.
+
+Nothing is kept in memory that the manifest does not have. A batch that a crash cuts off is run again from its
+decision, onto the same file names, so it happens once however often it is begun.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from headgate.errors import StateError
+from headgate.operators.closing import Closing, answers
+from headgate.operators.ingest import (
+    GROUP,
+    NO_TABLE,
+    TABLE,
+    Watch,
+    ingested,
+    observations,
+    partial_rows,
+    statistic,
+)
+from headgate.operators.lower import lower
+from headgate.operators.sql import literal, position, quoted, text
+from headgate.operators.tables import shared_tables
+from headgate.progress import Rule, Seen, Tracker, closed, punctuation
+from headgate.runtime.failures import plain_errors
+from headgate.runtime.faults import reach
+from headgate.runtime.folder import Folder
+from headgate.runtime.manifest import Manifest, Manifests, StateFiles, sealed, whole
+from headgate.runtime.sinks import MemorySink, Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headgate.operators.tables import Table
+    from headgate.plan.continuous import Continuous
+    from headgate.windows import Number
+
+SAMPLING_RATE = "sampling_rate"
+#: Folders of state that are merged into one once there are this many.
+_FOLDERS = 8
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """A sink of a query's answers, or of the tuples that came too late for it."""
+
+    query: str
+    sink: Sink
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """What a batch did, for those who watch."""
+
+    batch: int
+    rows: int
+    seconds: dict[str, float]
+    answers: dict[str, int]
+    late: dict[str, int]
+
+
+class Loop:
+    """Runs the batches of a flow, one at a time."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        checkpoint: str,
+        schemas: Mapping[str, StructType],
+        rules: Mapping[str, Rule | None],
+        queries: Mapping[str, Continuous],
+        texts: Mapping[str, str],
+        outlets: Sequence[Outlet],
+    ) -> None:
+        self.spark, self.queries, self.outlets, self._rules = spark, queries, outlets, rules
+        self.root = Folder(spark, checkpoint)
+        self._manifests = Manifests(self.root / "commits")
+        self._decisions = self.root / "decisions"
+        self.manifest = self._manifests.last()
+        if self.manifest.batch >= 0 and self.manifest.queries != dict(texts):
+            raise StateError(_changed(self.manifest.queries, texts, checkpoint))
+        self.manifest = replace(self.manifest, queries=dict(texts))
+        self._frames = {name: spark.createDataFrame([], schema) for name, schema in schemas.items()}
+        self.tables: list[Table] = shared_tables([q for q in queries.values() if q.aggregate is not None], self._frames)
+        self.trackers = {
+            name: Tracker.restored(rule, self.manifest.progress[name])
+            if name in self.manifest.progress
+            else Tracker(rule)
+            for name, rule in rules.items()
+            if rule is not None
+        }
+        self.reports: list[BatchReport] = []
+
+    @property
+    def batch(self) -> int:
+        """The number of the batch that is run, or would be."""
+        return self.manifest.batch + 1
+
+    def pending(self) -> dict[str, Any] | None:
+        """The decision of a batch that was begun and not committed."""
+        return whole(self._decisions.read(_name(self.batch)))
+
+    def run(self, batches: Mapping[str, DataFrame], source_batch: int | None, ended: Sequence[str] = ()) -> None:
+        """Runs one batch over the tuples of some streams; `ended` are the streams that are over with it."""
+        watch = _Stopwatch()
+        # The time that passed while the flow was down is not time in which its sources were quiet.
+        held = not self.reports
+        decision = self._decide({"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held})
+        with plain_errors():
+            watch.lap("decide")
+            manifest, figures = self._ingest(batches)
+            watch.lap("ingest")
+            self._progress(batches, figures, decision)
+            late = self._late(batches, figures)
+            watch.lap("progress")
+            closings = self._closings(manifest, decision["now"])
+            given = self._close(batches, manifest, closings)
+            watch.lap("close")
+            self._deliver(given)
+            reach("delivered")
+            watch.lap("deliver")
+        rows = {name: figures.get(statistic(name, "rows")) or 0 for name in batches}
+        manifest = replace(
+            manifest,
+            batch=self.batch,
+            source_batch=self.manifest.source_batch if source_batch is None else source_batch,
+            progress={name: tracker.state() for name, tracker in self.trackers.items()},
+            closed={**manifest.closed, **{q: c.last for q, c in closings.items()}},
+            ended=sorted({*manifest.ended, *decision["ended"]}),
+        )
+        for what, counts in {"rows": rows, "answers": given, "late": late, "bad": _bad(batches, figures)}.items():
+            manifest = manifest.counted(what, counts)
+        manifest = self._compacted(self._purged(manifest))
+        watch.lap("compact")
+        self._manifests.commit(manifest)
+        reach("committed")
+        before, self.manifest = self.manifest, manifest
+        self._clean(before, given)
+        watch.lap("commit")
+        self.reports = [*self.reports[-99:], BatchReport(manifest.batch, sum(rows.values()), watch.laps, given, late)]
+
+    def has_ended(self, stream: str) -> bool:
+        """Whether a bounded stream has been read."""
+        return stream in self.manifest.ended
+
+    def is_due(self) -> bool:
+        """Whether windows can be closed without another tuple, because time goes by."""
+        return self.pending() is None and bool(self._closings(self.manifest, _now()))
+
+    def kept(self, query: str) -> DataFrame:
+        """The answers of a query that the flow keeps itself."""
+        folder = self.root / "answers"
+        paths = [f"{folder.path}/{name}" for name in folder.folders() if int(name) <= self.manifest.batch]
+        nothing = lower(self.queries[query].plan, self._frames)
+        nothing = nothing if SAMPLING_RATE in nothing.columns else nothing.withColumn(SAMPLING_RATE, F.lit(1.0))
+        schema = StructType([StructField(query, nothing.schema)])
+        if not paths:
+            return self.spark.createDataFrame([], nothing.schema)
+        rows = self.spark.read.schema(schema).parquet(*paths)
+        return rows.where(f"{quoted(query)} IS NOT NULL").select(f"{quoted(query)}.*")
+
+    def explain(self) -> str:
+        """The tables of partials, and the queries that share them."""
+        lines = []
+        for table in self.tables:
+            queries = ", ".join(m.query.name for m in table.members)
+            feeds = "; ".join(f"{f.stream} by {', '.join(f.keys) or 'nothing'}" for f in table.feeds)
+            lines.append(
+                f"table {table.number}: {feeds}; panes of {table.length}; {len(table.columns)} partials; for {queries}"
+            )
+        return "\n".join(lines)
+
+    # Decide
+
+    def _decide(self, decision: dict[str, Any]) -> dict[str, Any]:
+        """What this batch is about, written down before anything is done; a batch that is run again keeps to it."""
+        known = self.pending()
+        if known is not None:
+            return known
+        self._decisions.write(_name(self.batch), sealed(decision))
+        reach("decided")
+        return decision
+
+    # Ingest
+
+    def _ingest(self, batches: Mapping[str, DataFrame]) -> tuple[Manifest, dict[str, Any]]:
+        folder = f"state/{_name(self.batch)}"
+        (self.root / folder).delete()
+        if not batches:
+            return self.manifest, {}
+        watches = [w for w in self._watches() if w.stream in batches]
+        rows = ingested(batches, self.tables, watches, self._late_before)
+        observed = Observation()
+        watched = rows.observe(observed, *observations(rows, watches))
+        kept = partial_rows(watched)
+        if kept is None:
+            watched.write.format("noop").mode("overwrite").save()
+            return self.manifest, dict(observed.get)
+        self._write(kept, folder)
+        reach("ingested")
+        figures = dict(observed.get)
+        figures["groups"] = self._groups(folder, watches)
+        files = (self.root / folder).files()
+        if not figures.get("panes"):
+            return self.manifest, figures
+        written = StateFiles(
+            folder,
+            tuple(f.name for f in files),
+            figures["first"],
+            figures["last"],
+            figures["panes"],
+            sum(f.size for f in files),
+        )
+        return replace(self.manifest, files=(*self.manifest.files, written)), figures
+
+    def _write(self, rows: DataFrame, folder: str) -> None:
+        # The manifest is the commit: what Spark's committer does beyond moving files in would be of no use.
+        options = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false", "compression": "zstd"}
+        parallel = self.spark.sparkContext.defaultParallelism
+        rows.coalesce(parallel).write.mode("overwrite").options(**options).parquet(f"{self.root.path}/{folder}")
+
+    def _watches(self) -> list[Watch]:
+        bounds = self._late_before
+        watches = []
+        for name, rule in self._rules.items():
+            late = [b for q, b in bounds.items() if b is not None and name in self.queries[q].streams]
+            watches.append(
+                Watch(
+                    name,
+                    rule.attr if rule else None,
+                    rule.punctuated_by if rule else None,
+                    rule.by if rule else None,
+                    max(late, default=None),
+                )
+            )
+        return watches
+
+    @property
+    def _late_before(self) -> dict[str, Any]:
+        """For each query the end of the last window that was closed: a tuple below it is late."""
+        return {name: self.queries[name].window.bounds(last)[1] for name, last in self.manifest.closed.items()}
+
+    def _groups(self, folder: str, watches: Sequence[Watch]) -> dict[str, dict[str, Seen]]:
+        """How far each group of the streams that keep progress by group got."""
+        if all(w.by is None for w in watches):
+            return {}
+        rows = self.spark.read.parquet(f"{self.root.path}/{folder}").where(f"{TABLE} = {NO_TABLE}").collect()
+        found: dict[str, dict[str, Seen]] = {}
+        for row in rows:
+            seen = _seen(row[f"{GROUP}_rows"], row[f"{GROUP}_highest"], row[f"{GROUP}_punctuated"])
+            found.setdefault(row[f"{GROUP}_stream"], {})[row[GROUP]] = seen
+        return found
+
+    # Progress
+
+    def _progress(self, batches: Mapping[str, DataFrame], figures: dict[str, Any], decision: dict[str, Any]) -> None:
+        for name, tracker in self.trackers.items():
+            seen: Mapping[str | None, Seen] = {}
+            if name in batches and tracker.rule.by:
+                seen = figures["groups"].get(name, {})
+            elif name in batches:
+                seen = {None: _seen(*(figures[statistic(name, f)] for f in ("rows", "highest", "punctuated")))}
+            tracker.observe(seen, decision["now"], held=decision["held"])
+            if name in decision["ended"]:
+                tracker.end()
+
+    def _closings(self, manifest: Manifest, now: int) -> dict[str, Closing]:
+        """The windows of each query that punctuation has closed since the last batch."""
+        streams = {name: tracker.punctuation(now) for name, tracker in self.trackers.items()}
+        idle = frozenset(name for name, tracker in self.trackers.items() if tracker.is_idle(now))
+        closings = {}
+        for name, query in self.queries.items():
+            if query.aggregate is None:
+                continue
+            window = query.window
+            upto = closed(window, punctuation(query.aggregate.input, streams, idle))
+            first = manifest.closed.get(name)
+            if upto is None or not manifest.files:
+                continue
+            lowest, highest = min(f.first for f in manifest.files), max(f.last for f in manifest.files)
+            # There is nothing outside of what was kept, whatever is still to come or long gone.
+            upto = min(upto, _window_of(highest, window) + 1)
+            start = max(first + 1 if first is not None else -math.inf, _window_of(lowest - float(window.range), window))
+            if upto >= start:
+                closings[name] = Closing(int(start), int(upto))
+        return closings
+
+    def _late(self, batches: Mapping[str, DataFrame], figures: dict[str, Any]) -> dict[str, int]:
+        """Counts late tuples by query and delivers them to those who asked: a job of its own, if there are any."""
+        bounds = self._late_before
+        late: dict[str, int] = {}
+        for stream, df in batches.items():
+            if not figures.get(statistic(stream, "late")):
+                continue
+            conditions = {
+                name: self._is_late(df, query, stream, bounds[name])
+                for name, query in self.queries.items()
+                if stream in query.streams and bounds.get(name) is not None
+            }
+            counts = df.agg(*(F.expr(f"count_if({c})").alias(n) for n, c in conditions.items())).first()
+            assert counts is not None
+            for name, count in counts.asDict().items():
+                late[name] = late.get(name, 0) + count
+                for outlet in self.outlets:
+                    if count and outlet.late and outlet.query == name:
+                        outlet.sink.deliver(df.where(conditions[name]), f"{name}-late-{stream}", self.batch)
+        return late
+
+    def _is_late(self, df: DataFrame, query: Continuous, stream: str, bound: Any) -> str:
+        conditions = []
+        for feed in query.feeds:
+            if feed.stream == stream:
+                attribute = feed.columns[query.window.attr]
+                below = f"{position(df, attribute.name)} < {literal(bound)}"
+                conditions.append(below if feed.where is None else f"({below}) AND ({text(feed.where)})")
+        return " OR ".join(f"({c})" for c in conditions)
+
+    # Close
+
+    def _close(
+        self, batches: Mapping[str, DataFrame], manifest: Manifest, closings: Mapping[str, Closing]
+    ) -> dict[str, int]:
+        """Answers the windows that close, and passes on the tuples of queries without one; gives the rows by query."""
+        folder = f"answers/{_name(self.batch)}"
+        (self.root / folder).delete()
+        parts = []
+        if closings:
+            files = self._needed(manifest, closings)
+            if files and (rows := answers(self._state(files), self.tables, closings)) is not None:
+                parts.append(rows)
+        for name, query in self.queries.items():
+            if query.aggregate is None and set(query.streams) & set(batches):
+                frames = {s: batches.get(s, self._frames[s]) for s in query.streams}
+                tuples = lower(query.plan, frames)
+                if SAMPLING_RATE not in tuples.columns:
+                    tuples = tuples.withColumn(SAMPLING_RATE, F.lit(1.0))
+                parts.append(tuples.select(F.struct("*").alias(name)))
+        if not parts:
+            return {}
+        whole_answer = parts[0]
+        for part in parts[1:]:
+            whole_answer = whole_answer.unionByName(part, allowMissingColumns=True)
+        observed = Observation()
+        counts = [F.count(quoted(c)).alias(c) for c in whole_answer.columns]
+        self._write(whole_answer.observe(observed, *counts), folder)
+        reach("closed")
+        given = {name: int(count) for name, count in observed.get.items()}
+        if not any(given.values()):
+            (self.root / folder).delete()
+        return given
+
+    def _needed(self, manifest: Manifest, closings: Mapping[str, Closing]) -> list[StateFiles]:
+        """The files with panes of closing windows."""
+        spans = []
+        for name, closing in closings.items():
+            window = self.queries[name].window
+            spans.append((float(window.bounds(closing.first)[0]), float(window.bounds(closing.last)[1])))
+        first, last = min(s for s, _ in spans), max(e for _, e in spans)
+        return [f for f in manifest.files if f.last >= first - self._longest_pane and f.first < last]
+
+    @cached_property
+    def _longest_pane(self) -> float:
+        return max((float(t.length) for t in self.tables), default=0.0)
+
+    def _state(self, files: Sequence[StateFiles]) -> DataFrame:
+        paths = [f"{self.root.path}/{path}" for f in files for path in f.paths]
+        return self.spark.read.schema(self._state_schema).parquet(*paths)
+
+    @cached_property
+    def _state_schema(self) -> StructType:
+        rows = partial_rows(ingested(self._frames, self.tables, [replace(w, by=None) for w in self._watches()], {}))
+        assert rows is not None
+        return rows.schema
+
+    # Deliver
+
+    def _deliver(self, given: Mapping[str, int]) -> None:
+        for outlet in self.outlets:
+            if not outlet.late and given.get(outlet.query):
+                outlet.sink.deliver(self.answers(outlet.query, self.batch), outlet.query, self.batch)
+
+    def answers(self, query: str, batch: int) -> DataFrame:
+        """The answers of a query from one batch."""
+        rows = self.spark.read.parquet(f"{self.root.path}/answers/{_name(batch)}")
+        return rows.where(f"{quoted(query)} IS NOT NULL").select(f"{quoted(query)}.*")
+
+    # Commit
+
+    def _purged(self, manifest: Manifest) -> Manifest:
+        """The manifest without files that no window to come can need."""
+        starts = []
+        for name, query in self.queries.items():
+            if query.aggregate is not None:
+                last = manifest.closed.get(name)
+                starts.append(-math.inf if last is None else float(query.window.bounds(last + 1)[0]))
+        needed = min(starts, default=-math.inf) - self._longest_pane
+        return replace(manifest, files=tuple(f for f in manifest.files if f.last >= needed))
+
+    def _compacted(self, manifest: Manifest) -> Manifest:
+        return manifest
+
+    def _clean(self, before: Manifest, given: Mapping[str, int]) -> None:
+        """Deletes what the new manifest no longer names."""
+        named = {f.folder for f in self.manifest.files}
+        for files in before.files:
+            if files.folder not in named:
+                (self.root / files.folder).delete()
+        kept = {
+            q
+            for q in self.queries
+            if all(isinstance(o.sink, MemorySink) for o in self.outlets if o.query == q and not o.late)
+        }
+        if not any(given.get(q) for q in kept):
+            (self.root / f"answers/{_name(self.manifest.batch)}").delete()
+        own = f"state/{_name(self.manifest.batch)}"
+        if own not in named:
+            (self.root / own).delete()
+        self._decisions.delete(_name(self.manifest.batch))
+
+
+class _Stopwatch:
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._since = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name], self._since = now - self._since, now
+
+
+def _bad(batches: Mapping[str, DataFrame], figures: Mapping[str, Any]) -> dict[str, int]:
+    return {name: figures.get(statistic(name, "bad")) or 0 for name in batches}
+
+
+def _window_of(place: float, window: Any) -> int:
+    """The last window that begins at this place or before."""
+    return math.floor((place - float(window.origin)) / float(window.slide))
+
+
+def _seen(rows: int | None, highest: Any, punctuated: Any) -> Seen:
+    return Seen(rows or 0, _place(highest), _place(punctuated))
+
+
+def _place(value: Any) -> Number | None:
+    return Fraction(value) if isinstance(value, Decimal) else value
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
+
+
+def _name(batch: int) -> str:
+    return f"{batch:010d}"
+
+
+def _changed(known: Mapping[str, str], asked: Mapping[str, str], checkpoint: str) -> str:
+    names = sorted(name for name in {*known, *asked} if known.get(name) != asked.get(name))
+    return (
+        f"the checkpoint {checkpoint} is of a flow with other queries (see {', '.join(names)}): run it with the queries"
+        " it was started with, or start with a new checkpoint"
+    )

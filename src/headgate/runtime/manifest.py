@@ -1,0 +1,124 @@
+"""The manifest of a flow: what a batch leaves behind. A batch has happened when its manifest is there, and not before.
+
+A manifest names every file of the state, so a file that none names does not exist. It ends with a checksum: one that a
+crash cut short is none, and the one before it holds.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from headgate.errors import StateError
+
+if TYPE_CHECKING:
+    from headgate.runtime.folder import Folder
+
+VERSION = 1
+_KEPT = 3
+"""How many manifests are kept: the last one, and a few before it to look back at."""
+
+
+@dataclass(frozen=True)
+class StateFiles:
+    """Files of partial rows in one folder, and the part of the axis that their panes start in."""
+
+    folder: str
+    names: tuple[str, ...]
+    first: float
+    last: float
+    rows: int
+    bytes: int
+
+    @property
+    def paths(self) -> list[str]:
+        """The files below the state's folder."""
+        return [f"{self.folder}/{name}" for name in self.names]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The state of a flow after a batch."""
+
+    batch: int = -1
+    source_batch: int = -1
+    """The last batch of the source that is in it."""
+    queries: dict[str, str] = field(default_factory=dict)
+    files: tuple[StateFiles, ...] = ()
+    progress: dict[str, Any] = field(default_factory=dict)
+    closed: dict[str, int] = field(default_factory=dict)
+    """The last window of each query that was closed."""
+    ended: list[str] = field(default_factory=list)
+    """The bounded streams that have been read."""
+    counters: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def counted(self, what: str, more: dict[str, int]) -> Manifest:
+        """The manifest with counters raised."""
+        known = self.counters.get(what, {})
+        total = {name: known.get(name, 0) + more.get(name, 0) for name in {**known, **more}}
+        return replace(self, counters={**self.counters, what: total})
+
+
+class Manifests:
+    """The manifests in a folder."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def last(self) -> Manifest:
+        """The last whole manifest; an empty one if nothing has happened yet."""
+        for name in sorted((f.name for f in self._folder.files() if f.name.isdigit()), key=int, reverse=True):
+            document = whole(_read(self._folder, name))
+            if document is not None:
+                return _manifest(document, f"{self._folder.path}/{name}")
+        return Manifest()
+
+    def commit(self, manifest: Manifest) -> None:
+        """Writes a manifest, after which its batch has happened, and forgets old ones."""
+        document = {"version": VERSION, **asdict(manifest)}
+        self._folder.write(_name(manifest.batch), sealed(document))
+        if manifest.batch >= _KEPT:
+            self._folder.delete(_name(manifest.batch - _KEPT))
+
+
+def sealed(document: dict[str, Any]) -> str:
+    """A document as text that tells whether it is whole.
+
+    >>> whole(sealed({"a": 1})), whole(sealed({"a": 1})[:-3])
+    ({'a': 1}, None)
+    """
+    body = json.dumps(document, sort_keys=True)
+    return f"{body}\n{zlib.crc32(body.encode()):08x}\n"
+
+
+def whole(text: str | None) -> dict[str, Any] | None:
+    """The document of a sealed text, or None if it is not whole."""
+    body, newline, rest = (text or "").partition("\n")
+    if not newline or rest != f"{zlib.crc32(body.encode()):08x}\n":
+        return None
+    document: dict[str, Any] = json.loads(body)
+    return document
+
+
+def _name(batch: int) -> str:
+    return f"{batch:010d}"
+
+
+def _read(folder: Folder, name: str) -> str | None:
+    try:
+        return folder.read(name)
+    except StateError:
+        return None  # A file system that keeps checksums of its own refuses one that was cut short.
+
+
+def _manifest(document: dict[str, Any], path: str) -> Manifest:
+    version = document.pop("version", None)
+    if version != VERSION:
+        raise StateError(
+            f"{path} has the layout {version}, and this Headgate knows layout {VERSION}: run the version that wrote it,"
+            " or start with a new checkpoint"
+        )
+    files = tuple(StateFiles(**{**f, "names": tuple(f["names"])}) for f in document.pop("files"))
+    return Manifest(files=files, **document)

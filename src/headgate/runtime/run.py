@@ -1,0 +1,253 @@
+"""A running flow: one Structured Streaming query that finds the data, keeps the offsets and calls the loop."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from headgate.errors import Error, FlowError
+from headgate.operators.sql import quoted
+from headgate.plan.catalog import did_you_mean
+from headgate.runtime.failures import plain_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+    from headgate.runtime.loop import Loop
+    from headgate.runtime.sources import Source
+
+_STREAM = "_hg_stream"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The streams of a flow by where they come from."""
+
+    spark: SparkSession
+    sources: Mapping[str, Source | DataFrame]
+    schemas: Mapping[str, StructType]
+    needed: Mapping[str, list[str]]
+
+    @property
+    def bounded(self) -> dict[str, DataFrame]:
+        """The bounded DataFrames."""
+        return {n: s for n, s in self.sources.items() if isinstance(s, DataFrame) and not s.isStreaming}
+
+    @property
+    def direct(self) -> dict[str, Source]:
+        """The sources that are read directly."""
+        return {n: s for n, s in self.sources.items() if not isinstance(s, DataFrame)}
+
+    @property
+    def streaming(self) -> dict[str, DataFrame]:
+        """The streaming DataFrames of the caller."""
+        return {n: s for n, s in self.sources.items() if isinstance(s, DataFrame) and s.isStreaming}
+
+    def union(self) -> DataFrame:
+        """All streams that are not bounded as one, tagged, direct ones first: of those Spark passes on no rows."""
+        found = [
+            source.stream(self.spark, self.schemas[name]).where(F.lit(False)).select(F.lit(name).alias(_STREAM))
+            for name, source in self.direct.items()
+        ]
+        given = [
+            df.select(F.lit(name).alias(_STREAM), F.struct(*map(quoted, self.needed[name])).alias(name))
+            for name, df in self.streaming.items()
+        ]
+        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), [*found, *given])
+
+    def batches(self, df: DataFrame, query: StreamingQuery) -> dict[str, DataFrame]:
+        """The tuples of each stream in a micro-batch."""
+        found: dict[str, DataFrame] = {}
+        if self.direct:
+            leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
+            for i, (name, source) in enumerate(self.direct.items()):
+                batch = source.read(self.spark, self.schemas[name], leaves.apply(i))
+                if batch is not None:
+                    found[name] = batch
+        for name in self.streaming:
+            found[name] = df.where(f"{_STREAM} = '{name}'").select(f"{name}.*")
+        return found
+
+
+class _StoppedError(Exception):
+    """Raised inside a micro-batch that begins after the flow was told to stop."""
+
+
+class Run:
+    """A flow that runs, or has run: a handle in the manner of Spark's StreamingQuery."""
+
+    def __init__(self, name: str, loop: Loop, inputs: Inputs) -> None:
+        self.name = name
+        self._loop, self._inputs = loop, inputs
+        self._lock = threading.RLock()
+        self._known = threading.Event()
+        self._query: StreamingQuery | None = None
+        self._error: BaseException | None = None
+        self._stopping = False
+        self._ticker: threading.Thread | None = None
+
+    # How it is run
+
+    def started(self, trigger: str | None) -> Run:
+        """Starts the flow in the background."""
+        self._run_bounded()
+        if self._inputs.direct or self._inputs.streaming:
+            self._begin({"processingTime": trigger or "0 seconds"})
+            if any(t.rule.idle is not None for t in self._loop.trackers.values()):
+                self._ticker = threading.Thread(target=self._tick, daemon=True, name=f"headgate-{self.name}")
+                self._ticker.start()
+        return self
+
+    def finished(self) -> Run:
+        """Runs over what is there, and returns when that is done."""
+        self._run_bounded()
+        if self._inputs.direct or self._inputs.streaming:
+            self._begin({"availableNow": True})
+            self.await_termination()
+        return self
+
+    def _run_bounded(self) -> None:
+        """Bounded streams are a batch of their own, and over with it."""
+        due = {
+            name: df.select(*map(quoted, self._inputs.needed[name]))
+            for name, df in self._inputs.bounded.items()
+            if not self._loop.has_ended(name)
+        }
+        if due:
+            self._loop.run(due, None, ended=list(due))
+
+    def _begin(self, trigger: dict[str, Any]) -> None:
+        with plain_errors():
+            writer = self._inputs.union().writeStream.foreachBatch(self._batch).queryName(self.name)
+            writer = writer.option("checkpointLocation", f"{self._loop.root.path}/source").trigger(**trigger)
+            self._query = writer.start()
+        self._known.set()
+
+    def _batch(self, df: DataFrame, batch: int) -> None:
+        self._known.wait()
+        assert self._query is not None
+        with self._lock:
+            if self._stopping:
+                raise _StoppedError
+            if batch <= self._loop.manifest.source_batch:
+                return  # It was committed before a crash, and Spark did not get to know.
+            try:
+                df.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
+                self._loop.run(self._inputs.batches(df, self._query), batch)
+            except BaseException as error:
+                self._error = error
+                raise
+
+    def _tick(self) -> None:
+        """In a lull no batch comes, so progress with the wall clock needs batches of its own."""
+        pause = min(t.rule.idle for t in self._loop.trackers.values() if t.rule.idle is not None) / 4e6
+        while not self._stopping and self._query is not None and self._query.isActive:
+            time.sleep(min(max(pause, 0.05), 5.0))
+            with self._lock:
+                if not self._stopping and self._loop.is_due():
+                    try:
+                        self._loop.run({}, None)
+                    except BaseException as error:
+                        self._error = error
+                        self._stopping = True
+
+    # How it is watched and stopped
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it runs."""
+        return self._query is not None and self._query.isActive
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Waits until the flow ends, at most `timeout` seconds; tells whether it did. Raises what made it fail."""
+        done = True
+        if self._query is not None:
+            try:
+                if timeout is None:
+                    self._query.awaitTermination()
+                else:
+                    done = bool(self._query.awaitTermination(timeout))  # type: ignore[arg-type]
+            except PySparkException:
+                if self._error is None and not self._stopping:
+                    with plain_errors():
+                        raise
+        self._raise()
+        return done
+
+    def stop(self) -> None:
+        """Stops after the batch that is running."""
+        with self._lock:
+            self._stopping = True
+        if self._query is not None:
+            self._query.stop()
+        if self._ticker is not None:
+            self._ticker.join()
+        self._raise()
+
+    def _raise(self) -> None:
+        if self._error is None:
+            return
+        error, self._error = self._error, None
+        if isinstance(error, Error):
+            raise error
+        raise FlowError(f"flow {self.name} stopped: {type(error).__name__}: {error}") from error
+
+    def results(self, query: str, output: str = "answers") -> DataFrame:
+        """What has been delivered of a query so far; with output="late", the tuples that came too late for it."""
+        known = self._loop.queries
+        if query not in known:
+            raise FlowError(f"there is no query {query}: {did_you_mean(query, known)}")
+        late = output == "late"
+        outlets = [o for o in self._loop.outlets if o.query == query and o.late == late]
+        with plain_errors():
+            for outlet in outlets:
+                rows = outlet.sink.delivered(self._loop.spark, f"{query}-late" if late else query)
+                if rows is not None:
+                    return rows
+            if late:
+                raise FlowError(
+                    f"late tuples of {query} are not kept: flow.sink('{query}', hg.sinks.memory(), output='late')"
+                )
+            return self._loop.kept(query)
+
+    def explain(self) -> str:
+        """How the flow is run, as text."""
+        return self._loop.explain()
+
+    def status(self) -> dict[str, Any]:
+        """How the flow is doing: its batches, its progress, its state, and what was counted."""
+        loop, manifest = self._loop, self._loop.manifest
+        now = time.time_ns() // 1000
+        last = loop.reports[-1] if loop.reports else None
+        return {
+            "name": self.name,
+            "active": self.is_active,
+            "batch": manifest.batch,
+            "last_batch": {"rows": last.rows, "seconds": last.seconds} if last is not None else None,
+            "progress": {n: _shown(t.rule.numeric, t.punctuation(now)) for n, t in loop.trackers.items()},
+            "closed": {n: loop.queries[n].window.bounds(k)[1] for n, k in manifest.closed.items()},
+            "state": {
+                "files": sum(len(f.names) for f in manifest.files),
+                "rows": sum(f.rows for f in manifest.files),
+                "bytes": sum(f.bytes for f in manifest.files),
+            },
+            **manifest.counters,
+        }
+
+
+def _shown(numeric: bool, place: Any) -> Any:
+    if place is None or place == math.inf:
+        return place
+    return place if numeric else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=int(place))

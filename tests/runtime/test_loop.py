@@ -1,0 +1,121 @@
+"""The same answer, whatever the order of arrival, the cut into batches, the strategy, and wherever a crash comes."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support import assert_same, collected
+
+import headgate as hg
+from headgate.runtime.loop import Loop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SCHEMA = "ts INT, k STRING, v INT"
+WITHIN = 5
+QUERIES = {
+    "counts": "SELECT k, count(*) AS n, sum(v) AS s, avg(v) AS a [RANGE 10, SLIDE 5, WA ts] FROM A GROUP BY k",
+    "tumbling": "SELECT k, min(v) AS lo, max(v) AS hi [RANGE 5, SLIDE 5, WA ts] FROM A WHERE v > 2 GROUP BY k",
+    "filtered": "SELECT k, count(*) AS n, count(v) FILTER (WHERE v % 2 = 0) AS even [RANGE 20, SLIDE 10, WA ts]"
+    " FROM A WHERE v < 8 GROUP BY k HAVING count(*) > 1",
+    "melded": "SELECT count(*) AS n, sum(v) AS s [RANGE 7, SLIDE 3, WA ts] FROM A UNION B",
+    "holistic": "SELECT k, median(v) AS m, count(DISTINCT v) AS d, stddev(v) AS sd [RANGE 10, SLIDE 5, WA ts]"
+    " FROM A GROUP BY k",
+    "sampling": "SELECT sum(v) AS s [RANGE 3, SLIDE 7, WA ts] FROM B",
+    "ends": "SELECT k, first(v) AS f, last(v) AS l [RANGE 6, SLIDE 2, WA ts] FROM B GROUP BY k",
+    "renamed": "SELECT w, max(z) AS m [RANGE 10, SLIDE 10, WA ts]"
+    " FROM (SELECT ts, k AS w, v * 2 AS z FROM A WHERE v IS NOT NULL) GROUP BY w",
+    "tuples": "SELECT k, v + 1 AS w FROM A WHERE v > 3",
+}
+STEPS = ["decided", "ingested", "closed", "delivered", "committed"]
+Rows = list[tuple[int, str | None, int | None]]
+
+
+class CrashError(Exception):
+    pass
+
+
+def flow(spark: SparkSession, checkpoint: Path, queries: Sequence[str], strategy: Any = None) -> hg.Flow:
+    made = hg.Flow(spark, "test", str(checkpoint))
+    for name in "AB":
+        source = hg.sources.files(str(checkpoint / name), schema=SCHEMA)
+        made.stream(name, source, progress=hg.progress("ts", within=WITHIN))
+    for name in queries:
+        made.query(name, QUERIES[name], strategy=strategy)
+    return made
+
+
+def loop_of(made: hg.Flow) -> Loop:
+    return made._run()._loop
+
+
+def arrival(rows: Rows, seed: int) -> Rows:
+    """The rows in an order in which no tuple comes later than the rule allows."""
+    rng = random.Random(seed)
+    return sorted(rows, key=lambda row: row[0] + rng.uniform(0, WITHIN))
+
+
+def cut(rows: Rows, places: Sequence[float]) -> list[Rows]:
+    ends = sorted({round(p * len(rows)) for p in places} | {0, len(rows)})
+    return [rows[a:b] for a, b in itertools.pairwise(ends)]
+
+
+def check(spark: SparkSession, run: Loop, streams: dict[str, Rows]) -> None:
+    frames = {name: spark.createDataFrame(rows, SCHEMA) for name, rows in streams.items()}
+    for name, query in run.queries.items():
+        needed: dict[str, Any] = {s: frames[s] for s in query.streams}
+        assert_same(collected(run.kept(name)), collected(hg.evaluate(QUERIES[name], **needed)))
+
+
+def random_rows(rng: random.Random) -> Rows:
+    return [
+        (rng.randint(-20, 60), rng.choice(["a", "b", None]), rng.choice([None, *range(10)]))
+        for _ in range(rng.randint(1, 40))
+    ]
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("HEADGATE_FUZZ", 3))))
+def test_a_flow_answers_as_evaluate_does(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    a, b = random_rows(rng), random_rows(rng)
+    strategy = rng.choice([None, "eager", "paned"])
+    crash = rng.choice([None, *((number, step) for number in range(3) for step in STEPS)])
+    made = flow(spark, tmp_path, list(QUERIES), strategy)
+    places = [rng.random() for _ in range(2)]
+    batches_a, batches_b = cut(arrival(a, seed), places), cut(arrival(b, seed + 1), places[:1])
+    run = loop_of(made)
+    for number in range(max(len(batches_a), len(batches_b))):
+        batch = {
+            name: spark.createDataFrame(batches[number], SCHEMA)
+            for name, batches in (("A", batches_a), ("B", batches_b))
+            if number < len(batches)
+        }
+        if crash is not None and crash[0] == number:
+            run = crashed(made, run, batch, number, crash[1])
+        if number > run.manifest.source_batch:
+            run.run(batch, number)
+    run.run({}, None, ended=["A", "B"])
+    check(spark, run, {"A": a, "B": b})
+    assert sum(run.manifest.counters["late"].values()) == 0
+
+
+def crashed(made: hg.Flow, run: Loop, batch: dict[str, Any], number: int, step: str) -> Loop:
+    """The flow restarted after a batch that was cut off at a step, if it got that far."""
+
+    def stop(reached: str) -> None:
+        if reached == step:
+            raise CrashError
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(CrashError):
+        patch.setattr("headgate.runtime.loop.reach", stop)
+        run.run(batch, number)
+    return loop_of(made)
