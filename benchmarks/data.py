@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,3 +18,15 @@ def packet_files(spark: SparkSession, rows: int, hosts: int, seconds: int = 3600
     if not (folder / "_SUCCESS").exists():
         packets(spark, rows, hosts=hosts, seconds=seconds).write.mode("overwrite").parquet(str(folder))
     return spark.read.parquet(str(folder))
+
+
+def stream_files(spark: SparkSession, files: int, hosts: int, seconds: int = 3600) -> Path:
+    """A folder of files of a million packets each, one after the other in time, as a stream brings them."""
+    folder = _FOLDER / f"stream-{files}-{hosts}-{seconds}"
+    if not (folder / "_SUCCESS").exists():
+        rows = packets(spark, files * 1_000_000, hosts=hosts, seconds=seconds, partitions=files)
+        rows.write.mode("overwrite").parquet(str(folder))
+        # A file stream takes files by age, so their ages have to follow their times.
+        for number, file in enumerate(sorted(folder.glob("part-*.parquet"))):
+            os.utime(file, (number, number))
+    return folder

@@ -95,7 +95,7 @@ def test_a_flow_answers_as_evaluate_does(spark: SparkSession, tmp_path: Path, se
     run = loop_of(made)
     for number in range(max(len(batches_a), len(batches_b))):
         batch = {
-            name: spark.createDataFrame(batches[number], SCHEMA)
+            name: [spark.createDataFrame(batches[number], SCHEMA)]
             for name, batches in (("A", batches_a), ("B", batches_b))
             if number < len(batches)
         }

@@ -13,14 +13,13 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 from sqlglot import exp
 
 from headgate.aggregates import UserAggregate
 from headgate.operators import user
 from headgate.operators.aggregate import joined, over_values
 from headgate.operators.ingest import PANE, STATE, TABLE
-from headgate.operators.partials import ROWS, Additive, PartialColumn, merged, same_type
+from headgate.operators.partials import ROWS, Additive, PartialColumn, merge
 from headgate.operators.rollup import WINDOW_ID, roll_up
 from headgate.operators.sql import floor_div, quoted, text
 from headgate.operators.tables import Member, Table
@@ -88,16 +87,17 @@ def _merged(state: DataFrame, table: Table, specs: Sequence[_Spec]) -> DataFrame
     additive = Additive.of(columns)
     rows = _rows(state, table, specs).select(TABLE, *table.keys, PANE, *(c.name for c in columns))
     rows = additive.spread(rows, table.keys or [TABLE])
-    types = {name: rows.schema[name].dataType for name, _ in additive.parts}
     if any(_rolled_up(*spec) for spec in specs):
-        whole = additive.gather(_merge(rows, [*table.keys, PANE], additive, types))
+        whole = additive.gather(merge(rows, [*table.keys, PANE], additive))
         return reduce(DataFrame.unionByName, (_by_roll_up(whole, table, columns, i, *s) for i, s in enumerate(specs)))
     common = _common(specs)
     if common is not None:
         first, last = common
-        lumped = F.expr(f"CASE WHEN {PANE} BETWEEN {first}L AND {last}L THEN {first}L ELSE {PANE} END")
-        rows = _merge(rows.withColumn(PANE, lumped), [*table.keys, PANE], additive, types)
-    return additive.gather(_merge(_in_windows(rows, specs), [*table.keys, _SPEC, WINDOW_ID], additive, types))
+        low, high = _by_batch(table, first), _by_batch(table, last)
+        lumped = F.expr(f"CASE WHEN {PANE} >= {low} AND {PANE} <= {high} THEN {low} ELSE {PANE} END")
+        rows = merge(rows.withColumn(PANE, lumped), [TABLE, *table.keys, PANE], additive)
+    windows = _in_windows(rows, table, specs)
+    return additive.gather(merge(windows, [*table.keys, _SPEC, WINDOW_ID], additive))
 
 
 def _rolled_up(panes: Panes, closing: Closing) -> bool:
@@ -109,7 +109,9 @@ def _rolled_up(panes: Panes, closing: Closing) -> bool:
 def _rows(state: DataFrame, table: Table, specs: Sequence[_Spec]) -> DataFrame:
     first = min(closing.first * panes.per_slide for panes, closing in specs)
     last = max(closing.last * panes.per_slide + panes.per_window - 1 for panes, closing in specs)
-    return state.where(f"{TABLE} = {table.number} AND {PANE} BETWEEN {first}L AND {last}L")
+    return state.where(
+        f"{TABLE} = {table.number} AND {PANE} >= {_by_batch(table, first)} AND {PANE} <= {_by_batch(table, last)}"
+    )
 
 
 def _by_roll_up(
@@ -127,31 +129,34 @@ def _common(specs: Sequence[_Spec]) -> tuple[int, int] | None:
     return (first, last) if windows > 1 and last - first + 1 >= _COMMON else None
 
 
-def _in_windows(rows: DataFrame, specs: Sequence[_Spec]) -> DataFrame:
+def _in_windows(rows: DataFrame, table: Table, specs: Sequence[_Spec]) -> DataFrame:
     """Each row once for each closing window that holds its pane."""
-    if all(panes.per_window == panes.per_slide == 1 for panes, _ in specs) and len(specs) == 1:
-        return rows.withColumns({_SPEC: F.lit(0), WINDOW_ID: F.col(PANE)})
+    if len(specs) == 1 and specs[0][0].per_window == specs[0][0].per_slide == 1:
+        return rows.select("*", F.lit(0).alias(_SPEC), F.col(PANE).alias(WINDOW_ID))
     spans = []
     for i, (panes, closing) in enumerate(specs):
         first = f"{floor_div(f'{PANE} - {panes.per_window}L', panes.per_slide)} + 1"
-        first, last = (
-            f"greatest({first}, {closing.first}L)",
-            f"least({floor_div(PANE, panes.per_slide)}, {closing.last}L)",
-        )
-        spans.append(f"struct({i} AS {_SPEC}, {first} AS _first, {last} AS _last)")
+        first = f"greatest({first}, {_by_batch(table, closing.first)})"
+        last = f"least({floor_div(PANE, panes.per_slide)}, {_by_batch(table, closing.last)})"
+        spans.append((i, first, last))
+    if len(specs) == 1:
+        i, first, last = spans[0]
+        windows = F.explode(F.expr(f"CASE WHEN {first} <= {last} THEN sequence({first}, {last}) END"))
+        return rows.select("*", F.lit(i).alias(_SPEC), windows.alias(WINDOW_ID))
+    structs = ", ".join(f"struct({i} AS {_SPEC}, {first} AS _first, {last} AS _last)" for i, first, last in spans)
     return (
-        rows.select("*", F.inline(F.expr(f"array({', '.join(spans)})")))
+        rows.select("*", F.inline(F.expr(f"array({structs})")))
         .where("_first <= _last")
-        .withColumn(WINDOW_ID, F.explode(F.expr("sequence(_first, _last)")))
-        .drop("_first", "_last")
+        .select("*", F.explode(F.expr("sequence(_first, _last)")).alias(WINDOW_ID))
     )
 
 
-def _merge(rows: DataFrame, group: Sequence[str], additive: Additive, types: Mapping[str, T.DataType]) -> DataFrame:
-    parts = [same_type(merged(F.col(name), merge), types[name]).alias(name) for name, merge in additive.parts]
-    centres = [F.max(c).alias(c) for c in additive.centres]
-    grouped = rows.groupBy(*group)
-    return grouped.agg(*parts, *centres) if parts else grouped.agg(F.count("*").alias(ROWS))
+def _by_batch(table: Table, number: int) -> str:
+    """A number that changes from batch to batch, in a form that leaves the code that Spark generates the same.
+
+    A plain number would be part of the code, which would have to be compiled, and got warm with, at every batch.
+    """
+    return f"element_at(map({table.number}, {number}L), {TABLE})"
 
 
 def _with_extra(windows: DataFrame, state: DataFrame, table: Table, extra: Table, spec: _Spec) -> DataFrame:
@@ -160,7 +165,7 @@ def _with_extra(windows: DataFrame, state: DataFrame, table: Table, extra: Table
     if extra.state is not None:
         function = extra.state.function
         assert isinstance(function, UserAggregate)
-        rows = _in_windows(_rows(state, extra, [spec]).select(*keys, PANE, STATE), [spec])
+        rows = _in_windows(_rows(state, extra, [spec]).select(TABLE, *keys, PANE, STATE), extra, [spec])
         lists = rows.groupBy(*keys, WINDOW_ID).agg(F.collect_list(STATE).alias("_hg_states"))
         answer = user.merged_states(function, "_hg_states").alias(extra.state.name)
         return joined(windows, lists.select(*keys, WINDOW_ID, answer), keys)

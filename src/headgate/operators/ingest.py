@@ -1,8 +1,12 @@
-"""The ingest of a micro-batch: every tuple read once, reduced to the partial rows of all tables, in one job.
+"""The ingest of a micro-batch: tuples are reduced to the partial rows of all tables, in one job.
 
-A stream is also looked at as a whole: how many tuples came, how far they got, how many are late or have no place. These
-figures are partials too, carried by one table of the stream and observed behind its aggregation, where rows are few;
-in front of it they would cost as much as the aggregation.
+A stream is also looked at as a whole: how many tuples came, how far they got, how many have no place. These figures are
+partials too, carried by one table of the stream and observed behind its aggregation, where rows are few; in front of it
+they would cost as much as the aggregation.
+
+Nothing in the expressions over tuples changes from batch to batch. Spark would compile other literals to other classes,
+which the JVM has to get warm with anew. So late tuples are not looked for here: the lowest place tells whether there
+are any, and if so, the batch is ingested once more without them.
 """
 
 from __future__ import annotations
@@ -22,12 +26,13 @@ from headgate.plan.nodes import Call
 from headgate.windows import Number
 
 TABLE, PANE = "_hg_table", "_hg_pane"
-_PLACE, _START, _AT = "_hg_x", "_hg_start", "_hg_at"
+_START, _AT = "_hg_start", "_hg_at"
 _FIGURE = "_hg_figure_"
-_FIGURES = ("rows", "highest", "punctuated", "late", "bad")
+FIGURES = ("rows", "lowest", "highest", "punctuated", "bad")
 #: How far each group of a stream got, for the rules that ask: rows of no table.
 NO_TABLE, GROUP, GROUP_FIGURES = -1, "_hg_group", ("rows", "highest", "punctuated")
 STATE = "p0_binary"
+_MERGES = {"rows": F.sum, "lowest": F.min, "highest": F.max, "punctuated": F.max, "bad": F.sum}
 
 
 @dataclass(frozen=True)
@@ -38,54 +43,48 @@ class Watch:
     attribute: str | None
     punctuated_by: str | None = None
     by: str | None = None
-    late_before: Number | None = None
-    """A tuple below this is late for some query."""
 
 
 def ingested(
-    batches: Mapping[str, DataFrame],
+    batches: Mapping[str, Sequence[DataFrame]],
     tables: Sequence[Table],
     watches: Sequence[Watch],
-    late: Mapping[str, Number | None],
+    late: Mapping[str, Number],
 ) -> DataFrame:
-    """The partial rows of all tables for the tuples of a batch, with the figures of `observations` beside them.
+    """The partial rows of all tables for the tuples of a batch, with the figures of the streams beside them.
 
-    `late` gives for each query the place below which its tuples are late.
+    A stream may come in pieces, which are reduced apart. `late` gives for queries the place below which tuples are left
+    out.
     """
-    branches = []
-    for watch in watches:
-        if watch.stream not in batches:
-            continue
-        df, carried = batches[watch.stream], False
-        place = position(df, watch.attribute) if watch.attribute else "CAST(NULL AS BIGINT)"
-        for table in tables:
-            for i, feed in enumerate(table.feeds):
-                if feed.stream == watch.stream:
-                    carrier = None if carried or table.state else watch
-                    branches.append(_reduced(df, table, i, late, carrier))
-                    carried = carried or carrier is not None
-        if not carried:
-            branches.append(df.withColumn(_PLACE, F.expr(place)).agg(*_statistics(watch)))
-        if watch.by is not None:
-            branches.append(_by_group(df, watch, place))
+    branches = [b for watch in watches for df in batches[watch.stream] for b in _branches(df, watch, tables, late)]
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), branches)
+
+
+def _branches(df: DataFrame, watch: Watch, tables: Sequence[Table], late: Mapping[str, Number]) -> list[DataFrame]:
+    carrier = _carrier(tables, watch.stream)
+    branches = [
+        _reduced(df, table, i, late, watch if (table.number, i) == carrier else None)
+        for table in tables
+        for i, feed in enumerate(table.feeds)
+        if feed.stream == watch.stream
+    ]
+    if carrier is None:
+        branches.append(df.agg(*_figures(df, watch)))
+    if watch.by is not None:
+        branches.append(_by_group(df, watch))
+    return branches
 
 
 def observations(rows: DataFrame, watches: Sequence[Watch]) -> list[Column]:
     """What to observe of ingested rows: the figures of each stream, and how many panes there are and where."""
-    merge = {"highest": F.max, "punctuated": F.max}
-    figures = [
-        merge.get(name, F.sum)(statistic(watch.stream, name)).alias(statistic(watch.stream, name))
-        for watch in watches
-        for name in _FIGURES
-    ]
+    figures = [_MERGES[name](figure(w.stream, name)).alias(figure(w.stream, name)) for w in watches for name in FIGURES]
     if PANE not in rows.columns:
         return figures
     return [F.min(_AT).alias("first"), F.max(_AT).alias("last"), F.count(PANE).alias("panes"), *figures]
 
 
-def statistic(stream: str, name: str) -> str:
-    """The name of a figure of a stream."""
+def figure(stream: str, name: str) -> str:
+    """The column that holds a figure of a stream."""
     return f"{_FIGURE}{name}_{stream}"
 
 
@@ -94,43 +93,64 @@ def partial_rows(rows: DataFrame) -> DataFrame | None:
     if TABLE not in rows.columns:
         return None
     kept = f"{PANE} IS NOT NULL OR {TABLE} = {NO_TABLE}" if PANE in rows.columns else f"{TABLE} IS NOT NULL"
-    return rows.where(kept).drop(_AT, *(c for c in rows.columns if c.startswith(_FIGURE)))
+    return rows.where(kept).select(*(c for c in rows.columns if c != _AT and not c.startswith(_FIGURE)))
 
 
-def _reduced(
-    df: DataFrame, table: Table, i: int, late: Mapping[str, Number | None], carrier: Watch | None
-) -> DataFrame:
+def _carrier(tables: Sequence[Table], stream: str) -> tuple[int, int] | None:
+    """The table and feed that the figures of a stream go along with: one that sees each tuple once."""
+    return next(
+        (
+            (table.number, i)
+            for table in tables
+            for i, feed in enumerate(table.feeds)
+            if feed.stream == stream and table.state is None and table.eager is None
+        ),
+        None,
+    )
+
+
+def _reduced(df: DataFrame, table: Table, i: int, late: Mapping[str, Number], carries: Watch | None) -> DataFrame:
     """The partial rows that the tuples of a feed make, with the figures of the stream where they are carried along."""
     feed, window = table.feeds[i], table.members[0].query.window
-    conditions = {m.guard: _conditions(m.guard.where[i], late.get(m.query.name)) for m in table.members}
+    conditions = {m.guard: _conditions(m.guard.where[i], feed.place, late.get(m.query.name)) for m in table.members}
     counts = _any_of(conditions.values())
     if window.range < window.slide:
-        counts.append(f"pmod({_PLACE} - {literal(window.origin)}, {literal(window.slide)}) < {literal(window.range)}")
+        offset = f"pmod({feed.place} - {literal(window.origin)}, {literal(window.slide)})"
+        counts.append(f"{offset} < {literal(window.range)}")
     keys = dict(zip(table.keys, feed.keys, strict=True))
-    start = _start(table)
-    tuples = df.withColumn(_PLACE, F.expr(feed.place))
-    if carrier is None:
-        tuples = tuples.where(" AND ".join([f"{_PLACE} IS NOT NULL", *counts]))
+    start = _start(table, feed.place)
+    if carries is None:
+        df = df.where(" AND ".join([f"({feed.place}) IS NOT NULL", *counts]))
     elif counts:
         # The tuples that no query counts are looked at as well: they are one group without a pane.
         counted = " AND ".join(counts)
         keys = {name: f"CASE WHEN {counted} THEN {sql} END" for name, sql in keys.items()}
         start = f"CASE WHEN {counted} THEN {start} END"
-    tuples = tuples.withColumns({**{name: F.expr(sql) for name, sql in keys.items()}, _START: F.expr(start)})
+    grouping = [F.expr(sql).alias(name) for name, sql in keys.items()]
     if table.eager is not None:
-        tuples = tuples.withColumn(_START, F.explode_outer(_START))
-    grouped = tuples.groupBy(*keys, _START)
+        df, grouping = df.select("*", *grouping, F.explode(F.expr(start)).alias(_START)), [F.col(n) for n in keys]
+        start = _START
+    grouped = df.groupBy(*grouping, F.expr(start).alias(_START))
+    figures = [] if carries is None else [figure(carries.stream, name) for name in FIGURES]
     if table.state is not None:
         reduced = _states(grouped, [*keys, _START], over_stream(table.state, table.members[0].query.feeds[i]))
+        partials = [STATE]
     else:
         several = len(conditions) > 1
-        partials = [
+        columns = [
             F.expr(c.sql(i, conditions[c.guard] if several else ())).cast(c.type).alias(c.name) for c in table.columns
         ]
-        reduced = grouped.agg(*partials, *(_statistics(carrier) if carrier is not None else []))
+        reduced = grouped.agg(*columns, *(_figures(df, carries) if carries is not None else []))
+        partials = [c.name for c in table.columns]
     number = floor_div(f"{_START} - {literal(table.origin)}", table.length)
-    at = F.expr(f"CAST({_START} AS DOUBLE)")
-    return reduced.withColumns({TABLE: F.lit(table.number), PANE: F.expr(number), _AT: at}).drop(_START)
+    return reduced.select(
+        F.lit(table.number).alias(TABLE),
+        F.expr(number).alias(PANE),
+        F.expr(f"CAST({_START} AS DOUBLE)").alias(_AT),
+        *keys,
+        *partials,
+        *figures,
+    )
 
 
 def _any_of(conditions: Iterable[Sequence[str]]) -> list[str]:
@@ -139,46 +159,52 @@ def _any_of(conditions: Iterable[Sequence[str]]) -> list[str]:
     return [] if "" in every else ["(" + " OR ".join(f"({c})" for c in dict.fromkeys(every)) + ")"]
 
 
+def _conditions(where: str, place: str, late_before: Number | None) -> list[str]:
+    return ([where] if where else []) + ([f"{place} >= {literal(late_before)}"] if late_before is not None else [])
+
+
+def _start(table: Table, place: str) -> str:
+    """Where the pane of a tuple starts; where the panes are windows that overlap, all of their starts."""
+    length = literal(table.length)
+    last = f"{place} - pmod({_less(place, table.origin)}, {length})"
+    if table.eager is None:
+        return last
+    beyond = f"{place} - {literal(table.eager.range)}"
+    first = f"{beyond} - pmod({_less(beyond, table.origin)}, {length}) + {length}"
+    return f"sequence({first}, {last}, {length})"
+
+
+def _less(place: str, origin: Number) -> str:
+    return f"{place} - {literal(origin)}" if origin else place
+
+
 def _states(grouped: GroupedData, group: Sequence[str], call: Call) -> DataFrame:
     assert isinstance(call.function, UserAggregate)
     collected = grouped.agg(user.collected(call).alias("_hg_tuples"))
     return collected.select(*group, user.state(call.function, "_hg_tuples", len(call.arguments)).alias(STATE))
 
 
-def _by_group(df: DataFrame, watch: Watch, place: str) -> DataFrame:
+def _by_group(df: DataFrame, watch: Watch) -> DataFrame:
     """How far each group of a stream got, as rows of a table of their own."""
     assert watch.by is not None
-    groups = df.withColumn(_PLACE, F.expr(place)).groupBy(F.expr(f"CAST({quoted(watch.by)} AS STRING)").alias(GROUP))
-    figures = [F.expr(sql).alias(f"{GROUP}_{name}") for name, sql in _figures(watch).items() if name in GROUP_FIGURES]
-    return groups.agg(*figures).withColumn(TABLE, F.lit(NO_TABLE)).withColumn(f"{GROUP}_stream", F.lit(watch.stream))
+    groups = df.groupBy(F.expr(f"CAST({quoted(watch.by)} AS STRING)").alias(GROUP))
+    sql = _figure_sql(df, watch)
+    return groups.agg(*(F.expr(sql[name]).alias(f"{GROUP}_{name}") for name in GROUP_FIGURES)).select(
+        "*", F.lit(NO_TABLE).alias(TABLE), F.lit(watch.stream).alias(f"{GROUP}_stream")
+    )
 
 
-def _conditions(where: str, late_before: Number | None) -> list[str]:
-    return ([where] if where else []) + ([f"{_PLACE} >= {literal(late_before)}"] if late_before is not None else [])
+def _figures(df: DataFrame, watch: Watch) -> list[Column]:
+    return [F.expr(sql).alias(figure(watch.stream, name)) for name, sql in _figure_sql(df, watch).items()]
 
 
-def _start(table: Table) -> str:
-    """Where the pane of a tuple starts; where the panes are windows that overlap, all of their starts."""
-    origin, length = literal(table.origin), literal(table.length)
-    if table.eager is None:
-        return f"{_PLACE} - pmod({_PLACE} - {origin}, {length})"
-    last = f"{_PLACE} - pmod({_PLACE} - {origin}, {length})"
-    beyond = f"{_PLACE} - {literal(table.eager.range)}"
-    first = f"{beyond} - pmod({beyond} - {origin}, {length}) + {length}"
-    return f"sequence({first}, {last}, {length})"
-
-
-def _statistics(watch: Watch) -> list[Column]:
-    return [F.expr(sql).alias(statistic(watch.stream, name)) for name, sql in _figures(watch).items()]
-
-
-def _figures(watch: Watch) -> dict[str, str]:
-    late = f"{_PLACE} < {literal(watch.late_before)}" if watch.late_before is not None else "false"
+def _figure_sql(df: DataFrame, watch: Watch) -> dict[str, str]:
+    place = position(df, watch.attribute) if watch.attribute else "CAST(NULL AS BIGINT)"
     marked = quoted(watch.punctuated_by) if watch.punctuated_by else "false"
     return {
         "rows": "count(*)",
-        "highest": f"max({_PLACE})",
-        "punctuated": f"max({_PLACE}) FILTER (WHERE {marked})",
-        "late": f"count(*) FILTER (WHERE {late})",
-        "bad": f"count(*) FILTER (WHERE {_PLACE} IS NULL)" if watch.attribute else "count(*) FILTER (WHERE false)",
+        "lowest": f"min({place})",
+        "highest": f"max({place})",
+        "punctuated": f"max({place}) FILTER (WHERE {marked})",
+        "bad": f"count(*) - count({place})" if watch.attribute else "0L",
     }

@@ -164,3 +164,12 @@ def merged_pair(left: Column, right: Column, merge: Merge) -> Column:
 def same_type(column: Column, type_: T.DataType) -> Column:
     """The column in its old type: Spark widens a decimal each time it is summed."""
     return column.cast(type_) if isinstance(type_, T.DecimalType) else column
+
+
+def merge(rows: DataFrame, group: Sequence[str], additive: Additive) -> DataFrame:
+    """The parts of rows merged by group; without any part, only the groups with the number of their rows."""
+    types = {name: rows.schema[name].dataType for name, _ in additive.parts}
+    parts = [same_type(merged(F.col(name), how), types[name]).alias(name) for name, how in additive.parts]
+    centres = [F.max(c).alias(c) for c in additive.centres]
+    grouped = rows.groupBy(*group)
+    return grouped.agg(*parts, *centres) if parts else grouped.agg(F.count("*").alias(ROWS))

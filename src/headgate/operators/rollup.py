@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame, WindowSpec
 from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
-from headgate.operators.partials import Additive, PartialColumn, merged, same_type
+from headgate.operators.partials import Additive, PartialColumn, merge, merged
 from headgate.operators.sql import floor_div
 from headgate.windows import Panes
 
@@ -44,13 +44,9 @@ def roll_up(
     group = [*keys, _STRETCH] if cut else list(keys)
     placed = _in_stretches(panes, spec.per_window, stretch) if stretch else panes
     rows = additive.spread(placed.repartition(*group), group)
-    types = {name: rows.schema[name].dataType for name, _ in additive.parts}
     ends = _from_both_ends(rows.withColumn(_BLOCK, F.expr(floor_div(PANE, spec.per_window))), group, additive, running)
     windows = _windows(ends, group, additive, spec, stretch)
-    answers = windows.groupBy(*group, WINDOW_ID).agg(
-        *(same_type(merged(F.col(name), merge), types[name]).alias(name) for name, merge in additive.parts),
-        *(F.max(c).alias(c) for c in additive.centres),
-    )
+    answers = merge(windows, [*group, WINDOW_ID], additive)
     return additive.gather(answers).select(*keys, WINDOW_ID, *(c.name for c in columns))
 
 
@@ -66,8 +62,8 @@ def _from_both_ends(rows: DataFrame, group: Sequence[str], additive: Additive, r
     block = W.partitionBy(*group, _BLOCK)
     ahead, behind = block.orderBy(PANE), block.orderBy(F.desc(PANE))
     prefixes = {
-        name: merged(F.col(name), merge).over(ahead.rowsBetween(W.unboundedPreceding, W.currentRow))
-        for name, merge in additive.parts
+        name: merged(F.col(name), how).over(ahead.rowsBetween(W.unboundedPreceding, W.currentRow))
+        for name, how in additive.parts
     }
     neighbours = {_BEFORE: F.lag(PANE).over(ahead), _AFTER: F.lead(PANE).over(ahead)}
     if running:
@@ -81,7 +77,7 @@ def _from_both_ends(rows: DataFrame, group: Sequence[str], additive: Additive, r
     )
     # Descending, because Spark merges a frame that ends at the last row anew for every row.
     so_far = behind.rowsBetween(W.unboundedPreceding, W.currentRow)
-    suffixes = {name: merged(F.col(f"{_SUFFIX}{name}"), merge).over(so_far) for name, merge in additive.parts}
+    suffixes = {name: merged(F.col(f"{_SUFFIX}{name}"), how).over(so_far) for name, how in additive.parts}
     names = [_BEFORE, _AFTER, *(name for name, _ in additive.parts)]
     return once.select(*_kept(group, additive), *names, *_named(suffixes, _SUFFIX))
 

@@ -12,24 +12,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headgate.errors import StateError
 from headgate.operators.closing import Closing, answers
+from headgate.operators.compaction import compacted
 from headgate.operators.ingest import (
     GROUP,
     NO_TABLE,
     TABLE,
     Watch,
+    figure,
     ingested,
     observations,
     partial_rows,
-    statistic,
 )
 from headgate.operators.lower import lower
 from headgate.operators.sql import literal, position, quoted, text
@@ -42,15 +43,19 @@ from headgate.runtime.manifest import Manifest, Manifests, StateFiles, sealed, w
 from headgate.runtime.sinks import MemorySink, Sink
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from headgate.operators.tables import Table
     from headgate.plan.continuous import Continuous
     from headgate.windows import Number
 
 SAMPLING_RATE = "sampling_rate"
+#: The tuples of a batch by stream, in pieces.
+Batches = Mapping[str, Sequence[DataFrame]]
 #: Folders of state that are merged into one once there are this many.
 _FOLDERS = 8
+#: A file more for each of so many rows: many small files cost more to open than to read.
+_ROWS_A_FILE = 200_000
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ class Loop:
         """The decision of a batch that was begun and not committed."""
         return whole(self._decisions.read(_name(self.batch)))
 
-    def run(self, batches: Mapping[str, DataFrame], source_batch: int | None, ended: Sequence[str] = ()) -> None:
+    def run(self, batches: Batches, source_batch: int | None, ended: Sequence[str] = ()) -> None:
         """Runs one batch over the tuples of some streams; `ended` are the streams that are over with it."""
         watch = _Stopwatch()
         # The time that passed while the flow was down is not time in which its sources were quiet.
@@ -133,7 +138,7 @@ class Loop:
             self._deliver(given)
             reach("delivered")
             watch.lap("deliver")
-        rows = {name: figures.get(statistic(name, "rows")) or 0 for name in batches}
+        rows = {name: figures.get(figure(name, "rows")) or 0 for name in batches}
         manifest = replace(
             manifest,
             batch=self.batch,
@@ -197,28 +202,22 @@ class Loop:
 
     # Ingest
 
-    def _ingest(self, batches: Mapping[str, DataFrame]) -> tuple[Manifest, dict[str, Any]]:
-        folder = f"state/{_name(self.batch)}"
-        (self.root / folder).delete()
+    def _ingest(self, batches: Batches) -> tuple[Manifest, dict[str, Any]]:
+        """Adds the partial rows of a batch to the state, and gives the figures of its streams."""
         if not batches:
             return self.manifest, {}
-        watches = [w for w in self._watches() if w.stream in batches]
-        rows = ingested(batches, self.tables, watches, self._late_before)
-        observed = Observation()
-        watched = rows.observe(observed, *observations(rows, watches))
-        kept = partial_rows(watched)
-        if kept is None:
-            watched.write.format("noop").mode("overwrite").save()
-            return self.manifest, dict(observed.get)
-        self._write(kept, folder)
+        watches = [w for w in self._watches if w.stream in batches]
+        figures = self._ingested(batches, watches, {})
+        if self._is_any_late(figures, watches):
+            # Rare, so it may cost a second pass.
+            figures |= self._ingested(batches, watches, self._late_before)
         reach("ingested")
-        figures = dict(observed.get)
-        figures["groups"] = self._groups(folder, watches)
-        files = (self.root / folder).files()
+        figures["groups"] = self._groups(watches)
         if not figures.get("panes"):
             return self.manifest, figures
+        files = (self.root / self._folder("state")).files()
         written = StateFiles(
-            folder,
+            self._folder("state"),
             tuple(f.name for f in files),
             figures["first"],
             figures["last"],
@@ -227,39 +226,62 @@ class Loop:
         )
         return replace(self.manifest, files=(*self.manifest.files, written)), figures
 
-    def _write(self, rows: DataFrame, folder: str) -> None:
-        # The manifest is the commit: what Spark's committer does beyond moving files in would be of no use.
-        options = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false", "compression": "zstd"}
-        parallel = self.spark.sparkContext.defaultParallelism
-        rows.coalesce(parallel).write.mode("overwrite").options(**options).parquet(f"{self.root.path}/{folder}")
+    def _ingested(self, batches: Batches, watches: Sequence[Watch], late: Mapping[str, Number]) -> dict[str, Any]:
+        rows = ingested(batches, self.tables, watches, late)
+        observed = Observation()
+        watched = rows.observe(observed, *observations(rows, watches))
+        kept = partial_rows(watched)
+        if kept is None:
+            watched.write.format("noop").mode("overwrite").save()
+        else:
+            before = self.manifest.files[-1].rows if self.manifest.files else 0
+            self._write(kept, self._folder("state"), before)
+        return dict(observed.get)
 
-    def _watches(self) -> list[Watch]:
+    def _is_any_late(self, figures: Mapping[str, Any], watches: Sequence[Watch]) -> bool:
         bounds = self._late_before
-        watches = []
-        for name, rule in self._rules.items():
-            late = [b for q, b in bounds.items() if b is not None and name in self.queries[q].streams]
-            watches.append(
-                Watch(
-                    name,
-                    rule.attr if rule else None,
-                    rule.punctuated_by if rule else None,
-                    rule.by if rule else None,
-                    max(late, default=None),
-                )
-            )
-        return watches
+        return any(
+            (lowest := _place(figures[figure(w.stream, "lowest")])) is not None and lowest < bound
+            for w in watches
+            for query, bound in bounds.items()
+            if w.stream in self.queries[query].streams
+        )
+
+    def _folder(self, kind: str) -> str:
+        """Where this batch puts what it makes."""
+        return f"{kind}/{_name(self.batch)}"
+
+    def _write(self, rows: DataFrame, folder: str, before: int) -> None:
+        """Writes rows to a folder, in as many files as their number the last time asks for."""
+        cores = self.spark.sparkContext.defaultParallelism
+        files = min(cores, 1 + before // _ROWS_A_FILE)
+        # The manifest is the commit: what Spark's committer does beyond moving files in would be of no use.
+        options = {
+            "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+            "mapreduce.fileoutputcommitter.algorithm.version": "2",
+            "compression": "zstd",
+        }
+        rows.coalesce(files).write.mode("overwrite").options(**options).parquet(f"{self.root.path}/{folder}")
+
+    @cached_property
+    def _watches(self) -> list[Watch]:
+        return [
+            Watch(name, rule.attr, rule.punctuated_by, rule.by) if rule else Watch(name, None)
+            for name, rule in self._rules.items()
+        ]
 
     @property
-    def _late_before(self) -> dict[str, Any]:
+    def _late_before(self) -> dict[str, Number]:
         """For each query the end of the last window that was closed: a tuple below it is late."""
         return {name: self.queries[name].window.bounds(last)[1] for name, last in self.manifest.closed.items()}
 
-    def _groups(self, folder: str, watches: Sequence[Watch]) -> dict[str, dict[str, Seen]]:
+    def _groups(self, watches: Sequence[Watch]) -> dict[str, dict[str | None, Seen]]:
         """How far each group of the streams that keep progress by group got."""
         if all(w.by is None for w in watches):
             return {}
-        rows = self.spark.read.parquet(f"{self.root.path}/{folder}").where(f"{TABLE} = {NO_TABLE}").collect()
-        found: dict[str, dict[str, Seen]] = {}
+        state = self.spark.read.parquet(f"{self.root.path}/{self._folder('state')}")
+        rows = state.where(f"{TABLE} = {NO_TABLE}").collect()
+        found: dict[str, dict[str | None, Seen]] = {}
         for row in rows:
             seen = _seen(row[f"{GROUP}_rows"], row[f"{GROUP}_highest"], row[f"{GROUP}_punctuated"])
             found.setdefault(row[f"{GROUP}_stream"], {})[row[GROUP]] = seen
@@ -267,13 +289,13 @@ class Loop:
 
     # Progress
 
-    def _progress(self, batches: Mapping[str, DataFrame], figures: dict[str, Any], decision: dict[str, Any]) -> None:
+    def _progress(self, batches: Batches, figures: dict[str, Any], decision: dict[str, Any]) -> None:
         for name, tracker in self.trackers.items():
             seen: Mapping[str | None, Seen] = {}
             if name in batches and tracker.rule.by:
                 seen = figures["groups"].get(name, {})
             elif name in batches:
-                seen = {None: _seen(*(figures[statistic(name, f)] for f in ("rows", "highest", "punctuated")))}
+                seen = {None: _seen(*(figures[figure(name, f)] for f in ("rows", "highest", "punctuated")))}
             tracker.observe(seen, decision["now"], held=decision["held"])
             if name in decision["ended"]:
                 tracker.end()
@@ -299,18 +321,20 @@ class Loop:
                 closings[name] = Closing(int(start), int(upto))
         return closings
 
-    def _late(self, batches: Mapping[str, DataFrame], figures: dict[str, Any]) -> dict[str, int]:
+    def _late(self, batches: Batches, figures: dict[str, Any]) -> dict[str, int]:
         """Counts late tuples by query and delivers them to those who asked: a job of its own, if there are any."""
         bounds = self._late_before
         late: dict[str, int] = {}
-        for stream, df in batches.items():
-            if not figures.get(statistic(stream, "late")):
-                continue
+        for stream, pieces in batches.items():
+            df = _whole(pieces)
+            lowest = _place(figures[figure(stream, "lowest")])
             conditions = {
-                name: self._is_late(df, query, stream, bounds[name])
-                for name, query in self.queries.items()
-                if stream in query.streams and bounds.get(name) is not None
+                name: self._is_late(df, self.queries[name], stream, bound)
+                for name, bound in bounds.items()
+                if stream in self.queries[name].streams and lowest is not None and lowest < bound
             }
+            if not conditions:
+                continue
             counts = df.agg(*(F.expr(f"count_if({c})").alias(n) for n, c in conditions.items())).first()
             assert counts is not None
             for name, count in counts.asDict().items():
@@ -331,12 +355,9 @@ class Loop:
 
     # Close
 
-    def _close(
-        self, batches: Mapping[str, DataFrame], manifest: Manifest, closings: Mapping[str, Closing]
-    ) -> dict[str, int]:
+    def _close(self, batches: Batches, manifest: Manifest, closings: Mapping[str, Closing]) -> dict[str, int]:
         """Answers the windows that close, and passes on the tuples of queries without one; gives the rows by query."""
-        folder = f"answers/{_name(self.batch)}"
-        (self.root / folder).delete()
+        folder = self._folder("answers")
         parts = []
         if closings:
             files = self._needed(manifest, closings)
@@ -344,7 +365,7 @@ class Loop:
                 parts.append(rows)
         for name, query in self.queries.items():
             if query.aggregate is None and set(query.streams) & set(batches):
-                frames = {s: batches.get(s, self._frames[s]) for s in query.streams}
+                frames = {s: _whole(batches.get(s, [self._frames[s]])) for s in query.streams}
                 tuples = lower(query.plan, frames)
                 if SAMPLING_RATE not in tuples.columns:
                     tuples = tuples.withColumn(SAMPLING_RATE, F.lit(1.0))
@@ -356,12 +377,10 @@ class Loop:
             whole_answer = whole_answer.unionByName(part, allowMissingColumns=True)
         observed = Observation()
         counts = [F.count(quoted(c)).alias(c) for c in whole_answer.columns]
-        self._write(whole_answer.observe(observed, *counts), folder)
+        before = sum(self.reports[-1].answers.values()) if self.reports else 0
+        self._write(whole_answer.observe(observed, *counts), folder, before)
         reach("closed")
-        given = {name: int(count) for name, count in observed.get.items()}
-        if not any(given.values()):
-            (self.root / folder).delete()
-        return given
+        return {name: int(count) for name, count in observed.get.items()}
 
     def _needed(self, manifest: Manifest, closings: Mapping[str, Closing]) -> list[StateFiles]:
         """The files with panes of closing windows."""
@@ -382,7 +401,8 @@ class Loop:
 
     @cached_property
     def _state_schema(self) -> StructType:
-        rows = partial_rows(ingested(self._frames, self.tables, [replace(w, by=None) for w in self._watches()], {}))
+        frames = {name: [frame] for name, frame in self._frames.items()}
+        rows = partial_rows(ingested(frames, self.tables, [replace(w, by=None) for w in self._watches], {}))
         assert rows is not None
         return rows.schema
 
@@ -411,14 +431,42 @@ class Loop:
         return replace(manifest, files=tuple(f for f in manifest.files if f.last >= needed))
 
     def _compacted(self, manifest: Manifest) -> Manifest:
+        """The manifest with folders of one level merged into one of the next, where they have become many."""
+        for level in range(1 + max((f.level for f in manifest.files), default=0)):
+            many = [f for f in manifest.files if f.level == level]
+            if len(many) >= _FOLDERS:
+                merged = self._merged(many, level + 1, manifest)
+                kept = tuple(f for f in manifest.files if f.level != level)
+                manifest = replace(manifest, files=(*merged, *kept))
+                reach("compacted")
         return manifest
+
+    def _merged(self, many: Sequence[StateFiles], level: int, manifest: Manifest) -> list[StateFiles]:
+        folder = f"{self._folder('state')}-{level}"
+        observed = Observation()
+        rows = compacted(self._state(many), self.tables, self._first_panes(manifest))
+        counted = rows.observe(observed, F.count("*").alias("rows"))
+        self._write(counted, folder, before=sum(f.rows for f in many))
+        files = (self.root / folder).files()
+        found = observed.get["rows"]
+        first, last = min(f.first for f in many), max(f.last for f in many)
+        names, size = tuple(f.name for f in files), sum(f.size for f in files)
+        return [StateFiles(folder, names, first, last, found, size, level)] if found else []
+
+    def _first_panes(self, manifest: Manifest) -> dict[int, int]:
+        """The first pane of each table that a window still to be closed may hold."""
+        first = {}
+        for table in self.tables:
+            windows = [(m.query.window, manifest.closed.get(m.query.name)) for m in table.members]
+            if all(last is not None for _, last in windows):
+                first[table.number] = min(
+                    (last + 1) * table.panes(w).per_slide for w, last in windows if last is not None
+                )
+        return first
 
     def _clean(self, before: Manifest, given: Mapping[str, int]) -> None:
         """Deletes what the new manifest no longer names."""
         named = {f.folder for f in self.manifest.files}
-        for files in before.files:
-            if files.folder not in named:
-                (self.root / files.folder).delete()
         kept = {
             q
             for q in self.queries
@@ -426,9 +474,9 @@ class Loop:
         }
         if not any(given.get(q) for q in kept):
             (self.root / f"answers/{_name(self.manifest.batch)}").delete()
-        own = f"state/{_name(self.manifest.batch)}"
-        if own not in named:
-            (self.root / own).delete()
+        for folder in (f"state/{_name(self.manifest.batch)}", *(f.folder for f in before.files)):
+            if folder not in named:
+                (self.root / folder).delete()
         self._decisions.delete(_name(self.manifest.batch))
 
 
@@ -442,8 +490,12 @@ class _Stopwatch:
         self.laps[name], self._since = now - self._since, now
 
 
-def _bad(batches: Mapping[str, DataFrame], figures: Mapping[str, Any]) -> dict[str, int]:
-    return {name: figures.get(statistic(name, "bad")) or 0 for name in batches}
+def _whole(pieces: Sequence[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.union, pieces)
+
+
+def _bad(batches: Batches, figures: Mapping[str, Any]) -> dict[str, int]:
+    return {name: figures.get(figure(name, "bad")) or 0 for name in batches}
 
 
 def _window_of(place: float, window: Any) -> int:

@@ -31,6 +31,8 @@ class StateFiles:
     last: float
     rows: int
     bytes: int
+    level: int = 0
+    """How often its rows have been merged with others."""
 
     @property
     def paths(self) -> list[str]:

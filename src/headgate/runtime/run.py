@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from headgate.errors import Error, FlowError
 from headgate.operators.sql import quoted
 from headgate.plan.catalog import did_you_mean
+from headgate.progress.place import read
 from headgate.runtime.failures import plain_errors
 
 if TYPE_CHECKING:
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-    from headgate.runtime.loop import Loop
+    from headgate.runtime.loop import BatchReport, Loop
     from headgate.runtime.sources import Source
 
+#: The trigger of a run that takes what there is now, and ends.
+AVAILABLE_NOW = "available now"
 _STREAM = "_hg_stream"
 
 
@@ -67,17 +70,16 @@ class Inputs:
         ]
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), [*found, *given])
 
-    def batches(self, df: DataFrame, query: StreamingQuery) -> dict[str, DataFrame]:
-        """The tuples of each stream in a micro-batch."""
-        found: dict[str, DataFrame] = {}
+    def batches(self, df: DataFrame, query: StreamingQuery) -> dict[str, list[DataFrame]]:
+        """The tuples of each stream in a micro-batch, in pieces."""
+        found: dict[str, list[DataFrame]] = {}
         if self.direct:
             leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
             for i, (name, source) in enumerate(self.direct.items()):
-                batch = source.read(self.spark, self.schemas[name], leaves.apply(i))
-                if batch is not None:
-                    found[name] = batch
+                if pieces := source.read(self.spark, self.schemas[name], leaves.apply(i)):
+                    found[name] = pieces
         for name in self.streaming:
-            found[name] = df.where(f"{_STREAM} = '{name}'").select(f"{name}.*")
+            found[name] = [df.where(f"{_STREAM} = '{name}'").select(f"{name}.*")]
         return found
 
 
@@ -90,6 +92,8 @@ class Run:
 
     def __init__(self, name: str, loop: Loop, inputs: Inputs) -> None:
         self.name = name
+        self.resumed_after = loop.manifest.batch if loop.manifest.batch >= 0 else None
+        """The batch of an earlier run that this one goes on from; None if it begins anew."""
         self._loop, self._inputs = loop, inputs
         self._lock = threading.RLock()
         self._known = threading.Event()
@@ -104,24 +108,22 @@ class Run:
         """Starts the flow in the background."""
         self._run_bounded()
         if self._inputs.direct or self._inputs.streaming:
-            self._begin({"processingTime": trigger or "0 seconds"})
-            if any(t.rule.idle is not None for t in self._loop.trackers.values()):
+            once = trigger == AVAILABLE_NOW
+            self._begin({"availableNow": True} if once else {"processingTime": trigger or "0 seconds"})
+            if not once and any(t.rule.idle is not None for t in self._loop.trackers.values()):
                 self._ticker = threading.Thread(target=self._tick, daemon=True, name=f"headgate-{self.name}")
                 self._ticker.start()
         return self
 
     def finished(self) -> Run:
         """Runs over what is there, and returns when that is done."""
-        self._run_bounded()
-        if self._inputs.direct or self._inputs.streaming:
-            self._begin({"availableNow": True})
-            self.await_termination()
+        self.started(AVAILABLE_NOW).await_termination()
         return self
 
     def _run_bounded(self) -> None:
         """Bounded streams are a batch of their own, and over with it."""
         due = {
-            name: df.select(*map(quoted, self._inputs.needed[name]))
+            name: [df.select(*map(quoted, self._inputs.needed[name]))]
             for name, df in self._inputs.bounded.items()
             if not self._loop.has_ended(name)
         }
@@ -222,21 +224,33 @@ class Run:
                 )
             return self._loop.kept(query)
 
+    def batch_seconds(self) -> list[float]:
+        """How long each of the last batches took, from its trigger to Spark's own commit."""
+        if self._query is None:
+            return [sum(report.seconds.values()) for report in self._loop.reports]
+        return [p["durationMs"]["triggerExecution"] / 1000 for p in self._query.recentProgress]
+
     def explain(self) -> str:
         """How the flow is run, as text."""
         return self._loop.explain()
 
+    @property
+    def reports(self) -> list[BatchReport]:
+        """What the last batches did, the latest at the end."""
+        return self._loop.reports
+
     def status(self) -> dict[str, Any]:
         """How the flow is doing: its batches, its progress, its state, and what was counted."""
+        # Only what is committed, which never changes: a batch may be running meanwhile.
         loop, manifest = self._loop, self._loop.manifest
-        now = time.time_ns() // 1000
+        told = {name: read(state["told"]) for name, state in manifest.progress.items()}
         last = loop.reports[-1] if loop.reports else None
         return {
             "name": self.name,
             "active": self.is_active,
             "batch": manifest.batch,
             "last_batch": {"rows": last.rows, "seconds": last.seconds} if last is not None else None,
-            "progress": {n: _shown(t.rule.numeric, t.punctuation(now)) for n, t in loop.trackers.items()},
+            "progress": {n: _shown(t.rule.numeric, told.get(n)) for n, t in loop.trackers.items()},
             "closed": {n: loop.queries[n].window.bounds(k)[1] for n, k in manifest.closed.items()},
             "state": {
                 "files": sum(len(f.names) for f in manifest.files),

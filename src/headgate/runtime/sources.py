@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import unquote
 
 from headgate.errors import SourceError
 from headgate.runtime.failures import plain_errors
@@ -23,6 +22,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+#: Files beyond this size have several row groups, which tasks share better than we could; in bytes.
+_LARGE = 64 << 20
+#: With more cores than this, one plan for all of them is better than a piece for each.
+_MOST_PIECES = 8
+
+
 class Source(Protocol):
     """A stream that is found by Spark and read by us."""
 
@@ -32,8 +37,11 @@ class Source(Protocol):
     def stream(self, spark: SparkSession, schema: StructType) -> DataFrame:
         """The streaming DataFrame that finds the data."""
 
-    def read(self, spark: SparkSession, schema: StructType, leaf: JavaObject) -> DataFrame | None:
-        """The data of a batch, from the leaf of its plan that stands for the stream; None if there is none."""
+    def read(self, spark: SparkSession, schema: StructType, leaf: JavaObject) -> list[DataFrame]:
+        """The data of a batch, from the leaf of its plan that stands for the stream, in pieces; none if it has none.
+
+        A piece of one partition is reduced without a shuffle.
+        """
 
 
 @dataclass(frozen=True)
@@ -65,14 +73,34 @@ class Files:
         with plain_errors():
             return reader.load(self.path)
 
-    def read(self, spark: SparkSession, schema: StructType, leaf: JavaObject) -> DataFrame | None:
+    def read(self, spark: SparkSession, schema: StructType, leaf: JavaObject) -> list[DataFrame]:
         if leaf.getClass().getSimpleName() != "LogicalRelation":
-            return None
-        paths = [unquote(path) for path in leaf.relation().location().inputFiles()]
-        return spark.read.format(self.format).schema(schema).options(**self._options()).load(paths) if paths else None
+            return []
+        statuses = leaf.relation().location().allFiles()
+        sizes = {
+            statuses.apply(i).getPath().toString(): int(statuses.apply(i).getLen()) for i in range(statuses.size())
+        }
+        reader = spark.read.format(self.format).schema(schema).options(**self._options())
+        cores = spark.sparkContext.defaultParallelism
+        if cores > _MOST_PIECES or max(sizes.values(), default=0) > _LARGE:
+            return [reader.load(list(sizes))] if sizes else []
+        return [reader.load(paths).coalesce(1) for paths in shared_out(sizes, cores)]
 
     def _options(self) -> dict[str, Any]:
         return {**OPTIONS.get(self.format, {}), **self.options}
+
+
+def shared_out(sizes: dict[str, int], pieces: int) -> list[list[str]]:
+    """The files in so many pieces of about the same size, none of them empty.
+
+    >>> shared_out({"a": 5, "b": 3, "c": 3}, 2)
+    [['a'], ['b', 'c']]
+    """
+    shares: list[tuple[int, list[str]]] = [(0, []) for _ in range(pieces)]
+    for path in sorted(sizes, key=lambda p: (-sizes[p], p)):
+        least = min(range(pieces), key=lambda i: shares[i][0])
+        shares[least] = (shares[least][0] + sizes[path], [*shares[least][1], path])
+    return [paths for _, paths in shares if paths]
 
 
 def files(
@@ -105,11 +133,11 @@ class Packets:
     def stream(self, spark: SparkSession, schema: StructType) -> DataFrame:
         return self.rows.stream(spark)
 
-    def read(self, spark: SparkSession, schema: StructType, leaf: JavaObject) -> DataFrame | None:
+    def read(self, spark: SparkSession, schema: StructType, leaf: JavaObject) -> list[DataFrame]:
         if leaf.getClass().getSimpleName() == "LocalRelation":
-            return None
+            return []
         start, end = (json.loads(o.get().json())["row"] for o in (leaf.startOffset(), leaf.endOffset()))
-        return self.rows.read(spark, start, end) if end > start else None
+        return [self.rows.read(spark, start, end)] if end > start else []
 
 
 def packets(**parameters: Any) -> Packets:

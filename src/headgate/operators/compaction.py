@@ -1,0 +1,33 @@
+"""Compaction: the partial rows of several batches as one, without the panes that no window needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from headgate.operators.ingest import PANE, STATE, TABLE
+from headgate.operators.partials import Additive, PartialColumn, merge
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from headgate.operators.tables import Table
+
+
+def compacted(state: DataFrame, tables: Sequence[Table], first: Mapping[int, int]) -> DataFrame:
+    """The rows of some files, merged by group and pane; `first` gives the first pane of a table that is needed."""
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), (_table(state, t, first) for t in tables))
+
+
+def _table(state: DataFrame, table: Table, first: Mapping[int, int]) -> DataFrame:
+    rows = state.where(f"{TABLE} = {table.number}")
+    if table.number in first:
+        rows = rows.where(f"{PANE} >= {first[table.number]}L")
+    group = [TABLE, *table.keys, PANE]
+    if table.state is not None:
+        return rows.select(*group, STATE)  # States merge in Python, where windows close.
+    columns = [PartialColumn(c.name, c.template, c.merge) for c in table.columns]
+    additive = Additive.of(columns)
+    spread = additive.spread(rows.select(*group, *(c.name for c in columns)), group)
+    return additive.gather(merge(spread, group, additive))
