@@ -1,4 +1,4 @@
-"""Runs benchmarks by name, all of them by default: python -m benchmarks.run [windows] [overlap] [--rows N]."""
+"""Runs benchmarks by name, all of them by default: python -m benchmarks.run [name ...] [--rows N]."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import argparse
 from rich.console import Console
 
 import headgate as hg
-from benchmarks import overlap, windows
+from benchmarks import overlap, sharing, streams, windows
 
-BENCHMARKS = {"windows": windows.run, "overlap": overlap.run}
+BENCHMARKS = {"windows": windows.run, "overlap": overlap.run, "streams": streams.run, "sharing": sharing.run}
 
 
 def main() -> None:

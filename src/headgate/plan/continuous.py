@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from headgate.errors import BindError, WindowError
@@ -41,15 +42,21 @@ class Continuous:
         return self.aggregate.window
 
 
-def continuous(name: str, plan: Node, strategy: Strategy | None = None) -> Continuous:
-    """The parts of a bound query, or an error that says what of it a flow cannot run."""
+def continuous(
+    name: str, plan: Node, strategy: Strategy | None = None, bounded: Collection[str] = frozenset()
+) -> Continuous:
+    """The parts of a bound query, or an error that says what of it a flow cannot run.
+
+    Over `bounded` streams every window closes at their end, so nothing has to progress.
+    """
     aggregate = _topmost_aggregate(plan)
     try:
         if aggregate is None:
             return Continuous(name, plan, feeds(plan))
-        _check_window(aggregate)
+        below = feeds(aggregate.input)
+        _check_window(aggregate, all(feed.stream in bounded for feed in below))
         (above,) = feeds(_with_source(plan, aggregate))
-        return Continuous(name, plan, feeds(aggregate.input), aggregate, above, choose(aggregate, strategy))
+        return Continuous(name, plan, below, aggregate, above, choose(aggregate, strategy))
     except BindError as error:
         raise type(error)(f"query {name}: {error}") from None
 
@@ -67,11 +74,11 @@ def _with_source(node: Node, aggregate: Aggregate) -> Node:
     return Source(_ANSWERS, aggregate.fields)
 
 
-def _check_window(aggregate: Aggregate) -> None:
+def _check_window(aggregate: Aggregate, bounded: bool) -> None:
     window = aggregate.window
     if not isinstance(window, Sliding) or window.partition or window.attr not in aggregate.input.types:
         raise WindowError("only sliding and tumbling windows over the progressing attribute run in a flow yet")
-    if window.attr not in aggregate.input.progress:
+    if window.attr not in aggregate.input.progress and not bounded:
         known = ", ".join(aggregate.input.progress)
         hint = f"window over {known}" if known else "give the stream a progress rule, hg.progress(...)"
         raise WindowError(f"{window.attr} does not progress, so no window over it would ever close: {hint}")

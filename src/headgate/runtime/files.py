@@ -111,10 +111,14 @@ def _local(path: str) -> str:
     return os.path.expanduser(path)
 
 
+def literal(path: str) -> str:
+    """The name of a file for Spark, to which brackets in it would be a pattern."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
 def _literal(path: str) -> str:
-    """The path for Spark, to which the brackets in the name of a file that exists would be a pattern."""
     place = _local(path)
-    return re.sub(r"([\\*?\[\]{}])", r"\\\1", place) if os.path.exists(place) else place
+    return literal(place) if os.path.exists(place) else place
 
 
 def _with_instants(df: DataFrame) -> DataFrame:

@@ -35,7 +35,7 @@ from headgate.operators.ingest import (
 from headgate.operators.lower import lower
 from headgate.operators.sql import literal, position, quoted, text
 from headgate.operators.tables import shared_tables
-from headgate.progress import Rule, Seen, Tracker, closed, punctuation
+from headgate.progress import Punctuation, Rule, Seen, Tracker, closed, coarsened, punctuation
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
@@ -109,6 +109,7 @@ class Loop:
             if rule is not None
         }
         self.reports: list[BatchReport] = []
+        self._propagated: dict[str, Punctuation] = {}
 
     @property
     def batch(self) -> int:
@@ -132,6 +133,7 @@ class Loop:
             self._progress(batches, figures, decision)
             late = self._late(batches, figures)
             watch.lap("progress")
+            manifest = replace(manifest, ended=sorted({*manifest.ended, *decision["ended"]}))
             closings = self._closings(manifest, decision["now"])
             given = self._close(batches, manifest, closings)
             watch.lap("close")
@@ -145,7 +147,6 @@ class Loop:
             source_batch=self.manifest.source_batch if source_batch is None else source_batch,
             progress={name: tracker.state() for name, tracker in self.trackers.items()},
             closed={**manifest.closed, **{q: c.last for q, c in closings.items()}},
-            ended=sorted({*manifest.ended, *decision["ended"]}),
         )
         for what, counts in {"rows": rows, "answers": given, "late": late, "bad": _bad(batches, figures)}.items():
             manifest = manifest.counted(what, counts)
@@ -163,8 +164,18 @@ class Loop:
         return stream in self.manifest.ended
 
     def is_due(self) -> bool:
-        """Whether windows can be closed without another tuple, because time goes by."""
-        return self.pending() is None and bool(self._closings(self.manifest, _now()))
+        """Whether time alone has brought punctuation that closes windows."""
+        due = bool(self.manifest.files) and self.punctuation(_now()) != self._propagated
+        return due and self.pending() is None
+
+    def punctuation(self, now: int, ended: Sequence[str] = ()) -> dict[str, Punctuation]:
+        """The punctuation of each stream at a time, no finer than the windows over it; asking changes nothing."""
+        found: dict[str, Punctuation] = dict.fromkeys((*self.manifest.ended, *ended), math.inf)
+        for name, tracker in self.trackers.items():
+            windows = [q.window for q in self.queries.values() if q.aggregate is not None and name in q.streams]
+            asked = Tracker.restored(tracker.rule, tracker.state())
+            found[name] = coarsened(asked.punctuation(now), windows)
+        return found
 
     def kept(self, query: str) -> DataFrame:
         """The answers of a query that the flow keeps itself."""
@@ -302,7 +313,9 @@ class Loop:
 
     def _closings(self, manifest: Manifest, now: int) -> dict[str, Closing]:
         """The windows of each query that punctuation has closed since the last batch."""
-        streams = {name: tracker.punctuation(now) for name, tracker in self.trackers.items()}
+        for tracker in self.trackers.values():
+            tracker.punctuation(now)  # What closes windows may not be taken back.
+        streams = self._propagated = self.punctuation(now, manifest.ended)
         idle = frozenset(name for name, tracker in self.trackers.items() if tracker.is_idle(now))
         closings = {}
         for name, query in self.queries.items():

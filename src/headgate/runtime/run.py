@@ -106,6 +106,7 @@ class Run:
 
     def started(self, trigger: str | None) -> Run:
         """Starts the flow in the background."""
+        self._finish_tick()
         self._run_bounded()
         if self._inputs.direct or self._inputs.streaming:
             once = trigger == AVAILABLE_NOW
@@ -119,6 +120,12 @@ class Run:
         """Runs over what is there, and returns when that is done."""
         self.started(AVAILABLE_NOW).await_termination()
         return self
+
+    def _finish_tick(self) -> None:
+        """A batch that only time brought, and that a crash cut off, comes before all others."""
+        pending = self._loop.pending()
+        if pending is not None and pending["source_batch"] is None and not pending["ended"]:
+            self._loop.run({}, None)
 
     def _run_bounded(self) -> None:
         """Bounded streams are a batch of their own, and over with it."""

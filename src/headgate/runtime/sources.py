@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.errors import SourceError
 from headgate.runtime.failures import plain_errors
-from headgate.runtime.files import OPTIONS, read_files
+from headgate.runtime.files import OPTIONS, literal, read_files
 from headgate.runtime.packets import PacketSource
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ class Files:
         reader = spark.read.format(self.format).schema(schema).options(**self._options())
         cores = spark.sparkContext.defaultParallelism
         if cores > _MOST_PIECES or max(sizes.values(), default=0) > _LARGE:
-            return [reader.load(list(sizes))] if sizes else []
-        return [reader.load(paths).coalesce(1) for paths in shared_out(sizes, cores)]
+            return [reader.load([literal(p) for p in sizes])] if sizes else []
+        return [reader.load([literal(p) for p in paths]).coalesce(1) for paths in shared_out(sizes, cores)]
 
     def _options(self) -> dict[str, Any]:
         return {**OPTIONS.get(self.format, {}), **self.options}
