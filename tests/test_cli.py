@@ -5,18 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from tests.support import assert_same, collected
 
+import headgate as hg
 from headgate.cli import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 
 CSV = "ts,k,v\n2026-01-01 00:00:01,a,1\n2026-01-01 00:00:02,b,2\n2026-01-01 00:00:03,a,\n"
@@ -217,6 +226,170 @@ class TestExplain:
         assert message in failed(run("explain", str(tmp_path / "q.sql"), *options))
 
 
+FLOW = """
+CREATE STREAM M FROM parquet 'in' OPTIONS (max_files_per_batch = 1) SCHEMA (ts TIMESTAMP, k STRING, v INT)
+    PROGRESS ON ts WITHIN 10 seconds;
+CREATE QUERY sums AS SELECT k, count(*) AS n, sum(v) AS s [RANGE 20 seconds, SLIDE 10 seconds] FROM M GROUP BY k;
+CREATE SINK FOR sums INTO parquet 'out';
+"""
+SUMS = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 20 seconds, SLIDE 10 seconds, WA ts] FROM M GROUP BY k"
+COMMAND = [sys.executable, "-c", "import sys; from headgate.cli import main; sys.exit(main())"]
+
+
+def write_seconds(folder: Path, first: int, last: int) -> None:
+    """A file with a tuple for each of these seconds, which appears at once and whole."""
+    seconds = range(first, last)
+    times = pa.array([s * 1_000_000 for s in seconds], pa.timestamp("us", "UTC"))
+    keys, values = pa.array(["ab"[s % 2] for s in seconds]), pa.array(seconds, pa.int32())
+    folder.mkdir(exist_ok=True)
+    name = f"{first:06d}.parquet"
+    pq.write_table(pa.table({"ts": times, "k": keys, "v": values}), folder / f".{name}")
+    os.utime(folder / f".{name}", (first, first))  # Spark takes files by their times, which might else be the same.
+    (folder / f".{name}").rename(folder / name)
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """`headgate run` in a process group of its own, as a shell starts it."""
+    process = subprocess.Popen(
+        [*COMMAND, "run", "flow.sql"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def lines_until(process: subprocess.Popen[str], start: str) -> list[str]:
+    """What the process says up to a line that starts like this."""
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line.rstrip("\n"))
+        if line.startswith(start):
+            return said
+    raise AssertionError(said)
+
+
+def check_sums(spark: SparkSession, folder: Path) -> None:
+    """What was delivered is what `hg.evaluate` says of all windows that progress has passed."""
+    given = spark.read.parquet(f"{folder}/in")
+    last = given.selectExpr("max(ts) - INTERVAL 10 SECONDS AS progress")
+    exact = hg.evaluate(SUMS, M=given)
+    passed = exact.join(last, exact.window_end <= last.progress).drop("progress")
+    assert_same(collected(spark.read.parquet(f"{folder}/out")), collected(passed))
+
+
+class TestRun:
+    def test_it_runs_until_it_is_stopped_and_goes_on_from_there(self, spark: SparkSession, tmp_path: Path) -> None:
+        (tmp_path / "flow.sql").write_text(FLOW)
+        for first in (0, 25, 50):
+            write_seconds(tmp_path / "in", first, first + 25)
+        with running(tmp_path) as process:
+            said = lines_until(process, "batch 2: ")
+            assert said[:3] == [
+                "Stream M from parquet, PROGRESS ON ts WITHIN 10 seconds",
+                "Query sums into parquet 'out'",
+                "Checkpoint flow.checkpoint, new",
+            ]
+            assert [line.split(" in ")[0] for line in said[3:]] == [f"batch {n}: 25 rows" for n in range(3)]
+            assert "M 1970-01-01 00:01:04" in said[-1]
+            os.killpg(process.pid, signal.SIGINT)  # As Ctrl-C does: to all of its processes.
+            out, err = process.communicate()
+        assert (process.returncode, out) == (0, "")
+        assert err.splitlines() == [
+            "stopping after the batch that is running; Ctrl-C again quits at once",
+            "stopped after batch 2; run it again to go on from there",
+        ]
+        check_sums(spark, tmp_path)
+
+        write_seconds(tmp_path / "in", 75, 100)
+        with running(tmp_path) as process:
+            said = lines_until(process, "batch 3: ")
+            assert said[2] == "Checkpoint flow.checkpoint, resumed after batch 2"
+            write_seconds(tmp_path / "in", 100, 140)
+            assert lines_until(process, "batch 4: ")[-1].startswith("batch 4: 40 rows in ")
+            process.terminate()
+            out, err = process.communicate()
+        assert (process.returncode, out) == (0, "")
+        assert err.endswith("stopped after batch 4; run it again to go on from there\n")
+        check_sums(spark, tmp_path)
+
+    def test_once(self, run: Run, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        script = FLOW.replace("'in'", f"'{tmp_path}/in'").replace("'out'", f"'{tmp_path}/out'")
+        (tmp_path / "flow.sql").write_text(script)
+        command = ["run", str(tmp_path / "flow.sql"), "--once", "--checkpoint", str(tmp_path / "kept")]
+        write_seconds(tmp_path / "in", 0, 50)
+        ended = run(*command)
+        assert (ended.code, ended.out) == (0, "")
+        *_, last, done = ended.err.splitlines()
+        assert last.startswith("batch 0: 50 rows in ")
+        assert done == "done after batch 0; run it again to go on from there"
+        write_seconds(tmp_path / "in", 50, 90)
+        monkeypatch.setenv("FORCE_COLOR", "1")  # A terminal, as far as anyone can see.
+        ended = run(*command)
+        assert (ended.code, ended.out) == (0, "")
+        assert all(words in ended.err for words in ("batch 1", "40 rows in ", " rows/s", "90 rows", "days behind"))
+        check_sums(spark, tmp_path)
+
+    @pytest.mark.usefixtures("spark")
+    def test_a_flow_that_fails_says_why(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in" / "m.csv").write_text(CSV.replace(",2\n", ",two\n"))
+        script = FLOW.replace("parquet 'in'", f"csv '{tmp_path}/in'").replace("'out'", f"'{tmp_path}/out'")
+        (tmp_path / "flow.sql").write_text(script)
+        ended = run("run", str(tmp_path / "flow.sql"))
+        assert (ended.code, ended.out) == (1, "")
+        (error,) = (line for line in ended.err.splitlines() if line.startswith("error: "))
+        assert "m.csv" in error
+        assert '"two"' in error
+
+    @pytest.mark.parametrize(
+        ("text", "options", "message"),
+        [
+            (SQL, [], "line 1, column 1: expected CREATE QUERY name AS before a query in a script"),
+            (SCRIPT, [], "query busy: shed = 'subset' does not run yet"),
+            (FLOW, ["--trigger", "soon"], "--trigger soon: give a time, such as '5 seconds'"),
+            (FLOW, ["--trigger", "5"], "--trigger 5: give a time, such as '5 seconds'"),
+            (FLOW, ["--trigger", "5 seconds", "--once"], "leave --trigger out"),
+        ],
+    )
+    def test_errors_are_one_line(self, run: Run, tmp_path: Path, text: str, options: list[str], message: str) -> None:
+        (tmp_path / "q.sql").write_text(text)
+        assert message in failed(run("run", str(tmp_path / "q.sql"), *options))
+
+    def test_a_script_from_stdin_needs_a_checkpoint(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.stdin", io.StringIO(FLOW))
+        assert "add --checkpoint DIR" in failed(run("run", "-"))
+
+    def test_a_second_interrupt_quits_at_once(self) -> None:
+        program = """
+import time
+from headgate.cli.run import _interrupts
+with _interrupts() as wish:
+    print("ready", flush=True)
+    while not wish.stop:
+        time.sleep(0.01)
+    print("asked", flush=True)
+    while True:
+        time.sleep(0.01)
+"""
+        command = [sys.executable, "-c", program]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for word in ("ready\n", "asked\n"):
+                assert process.stdout.readline() == word
+                process.send_signal(signal.SIGINT)
+            assert process.communicate() == ("", "")
+            assert process.returncode == 130
+
+
 @pytest.mark.usefixtures("spark")
 def test_demo(run: Run) -> None:
     ended = run("demo", "--packets", "2000")
@@ -235,7 +408,7 @@ def test_version_and_help(run: Run) -> None:
     for arguments in ([], ["--help"]):
         ended = run(*arguments)
         assert (ended.code, ended.err) == (0, "")
-        assert all(name in ended.out for name in ("query", "explain", "demo"))
+        assert all(name in ended.out for name in ("query", "explain", "run", "demo"))
 
 
 def test_an_unknown_command_is_one_line(run: Run) -> None:

@@ -136,6 +136,16 @@ def test_create_sink() -> None:
     assert (bare.format, bare.path, bare.options_dict) == ("org.example.Sink", None, {})
 
 
+def test_a_sink_for_late_tuples() -> None:
+    sink = one("create sink for talkers late into parquet 'late/talkers'")
+    assert isinstance(sink, CreateSink)
+    assert (sink.name, sink.late, sink.path) == ("talkers", True, "late/talkers")
+    assert to_sql(sink) == "CREATE SINK FOR talkers LATE INTO parquet 'late/talkers'"
+    of_a_query_named_late = one("CREATE SINK FOR late INTO console")
+    assert isinstance(of_a_query_named_late, CreateSink)
+    assert (of_a_query_named_late.name, of_a_query_named_late.late) == ("late", False)
+
+
 def test_names_in_backticks() -> None:
     statement = one("CREATE STREAM `my stream` FROM json OPTIONS (`odd key` = 'a\\nb')")
     assert isinstance(statement, CreateStream)

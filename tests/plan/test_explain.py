@@ -254,7 +254,12 @@ def test_a_script_is_bound_as_a_whole() -> None:
     assert stream.source == Source("Main", (Field("ts", "timestamp"), Field("Len", "int")), "ts")
     assert (query.name, query.properties) == ("q", {"gap": 3})
     assert [f.name for f in query.plan.fields] == ["top", "window_start", "window_end"]
-    assert (sink.query, sink.format, sink.path, sink.options) == ("q", "parquet", "out", {"a": 1})
+    assert (sink.query, sink.format, sink.path, sink.options, sink.late) == ("q", "parquet", "out", {"a": 1}, False)
+
+
+def test_a_sink_for_late_tuples() -> None:
+    script = bind_script(parse_script(f"{STREAM}{QUERY}CREATE SINK FOR Q LATE INTO parquet 'late';"))
+    assert [(sink.query, sink.path, sink.late) for sink in script.sinks] == [("q", "late", True)]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ _Forced = Annotated[Strategy | None, typer.Option("--strategy", help="How to com
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and gives its exit code: 0, 2 after an error (told in one line), 130 when interrupted.
 
+    A flow that ran and then failed gives 1.
+
     >>> main(["--version"])
     headgate 0.1.0
     0
@@ -41,23 +43,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = app(args=given, prog_name="headgate", standalone_mode=False)
         sys.stdout.flush()
     except Error as error:
-        return _failed(str(error))
+        return failed(str(error))
     except BrokenPipeError:
         # The reader has seen enough. What is still buffered must not raise again when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except typer.TyperException as error:
-        return _failed(error.format_message())
+        return failed(error.format_message())
     except (KeyboardInterrupt, typer.Abort):
         return 130
     return code if isinstance(code, int) else 0
 
 
-def _failed(message: str) -> int:
+def failed(message: str, code: int = 2) -> int:
+    """Tells what went wrong, in one line, and gives the exit code."""
     print("error:", " ".join(message.split()), file=sys.stderr)
-    return 2
+    return code
 
 
 def _show_version(wanted: bool) -> None:
@@ -111,6 +114,23 @@ def _explain(
     from headgate.cli.explain import explain_file
 
     explain_file(file, stream or [], strategy)
+
+
+@app.command("run")
+def _run(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A script (CREATE STREAM ...); - for stdin.")],
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where the flow keeps its state; else beside the script.")
+    ] = None,
+    trigger: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How often a batch runs, such as '5 seconds'; else at once.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Run over what is there now, then exit.")] = False,
+) -> int:
+    """Run the queries of a script until Ctrl-C; started again, they go on from there."""
+    from headgate.cli.run import run_file
+
+    return run_file(file, checkpoint, trigger, once)
 
 
 @app.command("demo")

@@ -18,7 +18,7 @@ from headgate.plan.script import bind_script
 
 if TYPE_CHECKING:
     from headgate.plan import Strategy
-    from headgate.plan.script import Script, ScriptQuery
+    from headgate.plan.script import Script, ScriptQuery, ScriptSink, ScriptStream
 
 
 def explain_file(file: str, streams: list[str], strategy: Strategy | None) -> None:
@@ -50,26 +50,34 @@ def explain_script(script: Script, strategy: Strategy | None = None) -> str:
     """The streams of a script, and each of its queries with its plan."""
     if not script.queries:
         raise ScriptError("the script has no query to explain: add CREATE QUERY name AS SELECT ...")
-    streams = [_stream_line(s.name, s.statement.format, s.statement.progress) for s in script.streams]
+    streams = [stream_line(s) for s in script.streams]
     queries = [_query_text(query, script, strategy) for query in script.queries]
     return "\n\n".join(["\n".join(streams), *queries])
 
 
-def _stream_line(name: str, format_: str, progress: exp.Expr | None) -> str:
-    # Options are left out: they may hold passwords.
+def stream_line(stream: ScriptStream) -> str:
+    """A stream of a script in a line. Options are left out: they may hold passwords."""
+    progress = stream.statement.progress
     promise = to_sql(progress) if progress is not None else "no PROGRESS: nothing closes a window until it ends"
-    return f"Stream {name} from {format_}, {promise}"
+    return f"Stream {stream.name} from {stream.statement.format}, {promise}"
+
+
+def sink_words(sink: ScriptSink) -> str:
+    """Where a sink of a script goes.
+
+    >>> from headgate.plan.script import ScriptSink
+    >>> sink_words(ScriptSink("talkers", "parquet", "late", {}, late=True))
+    "late tuples into parquet 'late'"
+    """
+    path = f" '{sink.path}'" if sink.path is not None else ""
+    return f"{'late tuples ' if sink.late else ''}into {sink.format}{path}"
 
 
 def _query_text(query: ScriptQuery, script: Script, strategy: Strategy | None) -> str:
     head = [f"Query {query.name}"]
     if query.properties:
         head[0] += f" with {', '.join(to_sql(p) for p in query.statement.find_all(Option))}"
-    sinks = [
-        f"  into {sink.format}" + (f" '{sink.path}'" if sink.path is not None else "")
-        for sink in script.sinks
-        if sink.query == query.name
-    ]
+    sinks = [f"  {sink_words(sink)}" for sink in script.sinks if sink.query == query.name]
     return "\n".join([*head, *sinks, explain(query.plan, strategy)])
 
 

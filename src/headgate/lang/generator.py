@@ -86,7 +86,8 @@ class HeadgateGenerator(SparkGenerator):
         return f"CREATE QUERY {self.sql(node, 'this')}{with_} AS{self.sep()}{self.sql(node, 'expression')}"
 
     def create_sink_text(self, node: nodes.CreateSink) -> str:
-        return " ".join((f"CREATE SINK FOR {self.sql(node, 'this')} INTO", *self._place(node)))
+        late = " LATE" if node.late else ""
+        return " ".join((f"CREATE SINK FOR {self.sql(node, 'this')}{late} INTO", *self._place(node)))
 
     def _place(self, node: nodes.CreateStream | nodes.CreateSink) -> list[str]:
         """Where a stream comes from or a sink writes to: format, path, options."""

@@ -201,9 +201,20 @@ class CreateQuery(exp.Expression):
 
 
 class CreateSink(_Place):
-    """`CREATE SINK FOR talkers INTO parquet 'results/talkers'`; `this` names the query."""
+    """`CREATE SINK FOR talkers INTO parquet 'results/talkers'`; `this` names the query.
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "format": True, "path": False, "options": False}
+    With LATE behind the name, it takes the tuples that came too late for the query.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "late": False,
+        "format": True,
+        "path": False,
+        "options": False,
+    }
+
+    late: bool = _flag("late")
 
 
 Statement = CreateStream | CreateQuery | CreateSink

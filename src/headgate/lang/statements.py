@@ -148,10 +148,11 @@ class HeadgateParser(QueryParser):
         if not self._match_text_seq("FOR"):
             self.raise_error("expected FOR")
         name = self._parse_name("the name of a query")
-        self._require(TokenType.INTO, "INTO")
+        late = self._match_text_seq("LATE")
+        self._require(TokenType.INTO, "INTO" if late else "LATE or INTO")
         place = self._parse_format()
         options = self._parse_options() if self._match_text_seq("OPTIONS") else None
-        return self.expression(CreateSink(this=name, **place, options=options))
+        return self.expression(CreateSink(this=name, late=late, **place, options=options))
 
     def _parse_format(self) -> dict[str, exp.Expr]:
         """The name of a format, dots allowed, and the path that may follow it."""

@@ -47,12 +47,13 @@ class ScriptQuery:
 
 @dataclass(frozen=True)
 class ScriptSink:
-    """Where the answers of a query go."""
+    """Where the answers of a query go, or the tuples that came too late for it."""
 
     query: str
     format: str
     path: str | None
     options: dict[str, OptionValue]
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,4 +147,4 @@ def _sink(statement: CreateSink, queries: dict[str, str]) -> ScriptSink:
     if query is None:
         hint = did_you_mean(statement.name, queries.values())
         raise ScriptError(f"a sink for {statement.name}, which is not a query of this script: {hint}")
-    return ScriptSink(query, statement.format, statement.path, statement.options_dict)
+    return ScriptSink(query, statement.format, statement.path, statement.options_dict, statement.late)

@@ -85,7 +85,8 @@ class Flow:
             plan = bind(ast, self._catalog())
         except BindError as error:
             raise type(error)(f"query {name}: {error}") from None
-        self._queries[name] = continuous(name, plan, strategy)
+        bounded = [n for n, s in self._sources.items() if isinstance(s, DataFrame) and not s.isStreaming]
+        self._queries[name] = continuous(name, plan, strategy, bounded)
         self._texts[name] = f"{to_sql(ast)} {policy or exact()}"
 
     def sink(self, query: str, sink: object, output: str = "answers") -> None:
@@ -106,7 +107,10 @@ class Flow:
         return "\n\n".join(f"{name}\n{explain(query.plan)}" for name, query in self._queries.items())
 
     def start(self, trigger: str | None = None) -> Run:
-        """Starts the flow and returns at once; `trigger` is how often a batch runs, such as "5 seconds"."""
+        """Starts the flow and returns at once; `trigger` is how often a batch runs, such as "5 seconds".
+
+        With trigger="available now" it ends once it has run over everything that is there.
+        """
         return self._run().started(trigger)
 
     def run_available(self) -> Run:
@@ -162,4 +166,8 @@ def _clone(spark: SparkSession) -> SparkSession:
     clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     # Batches are small and alike: planning a query anew at every shuffle costs more than it gains.
     clone.conf.set("spark.sql.adaptive.enabled", "false")
+    # Pieces of one partition each are as many tasks: Spark would have one task do them all.
+    clone.conf.set("spark.sql.unionOutputPartitioning", "false")
+    # File systems keep checksums of their own, and Spark would write one more file beside every entry of its logs.
+    clone.conf.set("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
     return clone

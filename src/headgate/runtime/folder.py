@@ -39,7 +39,7 @@ class Folder:
         return Folder(self._spark, f"{self.path}/{name}")
 
     def read(self, name: str) -> str | None:
-        """The text of a file, or None if there is none."""
+        """The text of a file, or None if there is none, or one that the file system itself knows to be cut short."""
         path = self._path(name)
         try:
             if not self._fs.exists(path):
@@ -50,6 +50,8 @@ class Folder:
             finally:
                 stream.close()
         except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() == "ChecksumException":
+                return None
             raise StateError(f"cannot read {self.path}/{name}: {_reason(error)}") from None
 
     def write(self, name: str, text: str) -> None:
@@ -116,6 +118,6 @@ class Folder:
 
 
 def _reason(error: Py4JJavaError) -> str:
-    """What the file system says, in one line."""
+    """What the file system says, in one line, without the class of an error that it wraps."""
     message = str(error.java_exception.getMessage() or error.java_exception.getClass().getSimpleName())
-    return re.sub(r"\s+", " ", message).strip()
+    return re.sub(r"\s+", " ", re.sub(r"^(\w+\.)+\w+: ", "", message)).strip()

@@ -54,7 +54,7 @@ SAMPLING_RATE = "sampling_rate"
 Batches = Mapping[str, Sequence[DataFrame]]
 #: Folders of state that are merged into one once there are this many.
 _FOLDERS = 8
-#: A file more for each of so many rows: many small files cost more to open than to read.
+#: A task, and so a file, more for each of so many rows: small files cost more to open than to read.
 _ROWS_A_FILE = 200_000
 
 
@@ -99,7 +99,7 @@ class Loop:
         if self.manifest.batch >= 0 and self.manifest.queries != dict(texts):
             raise StateError(_changed(self.manifest.queries, texts, checkpoint))
         self.manifest = replace(self.manifest, queries=dict(texts))
-        self._frames = {name: spark.createDataFrame([], schema) for name, schema in schemas.items()}
+        self._frames = {name: _empty(spark, schema) for name, schema in schemas.items()}
         self.tables: list[Table] = shared_tables([q for q in queries.values() if q.aggregate is not None], self._frames)
         self.trackers = {
             name: Tracker.restored(rule, self.manifest.progress[name])
@@ -185,7 +185,7 @@ class Loop:
         nothing = nothing if SAMPLING_RATE in nothing.columns else nothing.withColumn(SAMPLING_RATE, F.lit(1.0))
         schema = StructType([StructField(query, nothing.schema)])
         if not paths:
-            return self.spark.createDataFrame([], nothing.schema)
+            return _empty(self.spark, nothing.schema)
         rows = self.spark.read.schema(schema).parquet(*paths)
         return rows.where(f"{quoted(query)} IS NOT NULL").select(f"{quoted(query)}.*")
 
@@ -245,8 +245,7 @@ class Loop:
         if kept is None:
             watched.write.format("noop").mode("overwrite").save()
         else:
-            before = self.manifest.files[-1].rows if self.manifest.files else 0
-            self._write(kept, self._folder("state"), before)
+            self._write(kept, self._folder("state"))
         return dict(observed.get)
 
     def _is_any_late(self, figures: Mapping[str, Any], watches: Sequence[Watch]) -> bool:
@@ -262,17 +261,17 @@ class Loop:
         """Where this batch puts what it makes."""
         return f"{kind}/{_name(self.batch)}"
 
-    def _write(self, rows: DataFrame, folder: str, before: int) -> None:
-        """Writes rows to a folder, in as many files as their number the last time asks for."""
+    def _write(self, rows: DataFrame, folder: str, expected: int | None = None) -> None:
+        """Writes rows to a folder, with one task a core, or fewer where few rows are expected."""
         cores = self.spark.sparkContext.defaultParallelism
-        files = min(cores, 1 + before // _ROWS_A_FILE)
+        tasks = cores if expected is None else min(cores, 1 + expected // _ROWS_A_FILE)
         # The manifest is the commit: what Spark's committer does beyond moving files in would be of no use.
         options = {
             "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
             "mapreduce.fileoutputcommitter.algorithm.version": "2",
             "compression": "zstd",
         }
-        rows.coalesce(files).write.mode("overwrite").options(**options).parquet(f"{self.root.path}/{folder}")
+        rows.coalesce(tasks).write.mode("overwrite").options(**options).parquet(f"{self.root.path}/{folder}")
 
     @cached_property
     def _watches(self) -> list[Watch]:
@@ -390,8 +389,8 @@ class Loop:
             whole_answer = whole_answer.unionByName(part, allowMissingColumns=True)
         observed = Observation()
         counts = [F.count(quoted(c)).alias(c) for c in whole_answer.columns]
-        before = sum(self.reports[-1].answers.values()) if self.reports else 0
-        self._write(whole_answer.observe(observed, *counts), folder, before)
+        expected = sum(self.reports[-1].answers.values()) if self.reports else None
+        self._write(whole_answer.observe(observed, *counts), folder, expected)
         reach("closed")
         return {name: int(count) for name, count in observed.get.items()}
 
@@ -459,7 +458,7 @@ class Loop:
         observed = Observation()
         rows = compacted(self._state(many), self.tables, self._first_panes(manifest))
         counted = rows.observe(observed, F.count("*").alias("rows"))
-        self._write(counted, folder, before=sum(f.rows for f in many))
+        self._write(counted, folder, expected=sum(f.rows for f in many))
         files = (self.root / folder).files()
         found = observed.get["rows"]
         first, last = min(f.first for f in many), max(f.last for f in many)
@@ -501,6 +500,12 @@ class _Stopwatch:
     def lap(self, name: str) -> None:
         now = time.perf_counter()
         self.laps[name], self._since = now - self._since, now
+
+
+def _empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    # Not by createDataFrame, which would make this session the active one of the caller.
+    columns = (f"CAST(NULL AS {f.dataType.simpleString()}) AS {quoted(f.name)}" for f in schema)
+    return spark.range(0).selectExpr(*columns)
 
 
 def _whole(pieces: Sequence[DataFrame]) -> DataFrame:

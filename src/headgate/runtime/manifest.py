@@ -72,17 +72,18 @@ class Manifests:
     def last(self) -> Manifest:
         """The last whole manifest; an empty one if nothing has happened yet."""
         for name in sorted((f.name for f in self._folder.files() if f.name.isdigit()), key=int, reverse=True):
-            document = whole(_read(self._folder, name))
+            document = whole(self._folder.read(name))
             if document is not None:
                 return _manifest(document, f"{self._folder.path}/{name}")
         return Manifest()
 
     def commit(self, manifest: Manifest) -> None:
-        """Writes a manifest, after which its batch has happened, and forgets old ones."""
-        document = {"version": VERSION, **asdict(manifest)}
-        self._folder.write(_name(manifest.batch), sealed(document))
+        """Forgets an old manifest and writes this one, after which its batch has happened."""
+        # In this order, or a crash in between would leave the old one behind for good.
         if manifest.batch >= _KEPT:
             self._folder.delete(_name(manifest.batch - _KEPT))
+        document = {"version": VERSION, **asdict(manifest)}
+        self._folder.write(_name(manifest.batch), sealed(document))
 
 
 def sealed(document: dict[str, Any]) -> str:
@@ -106,13 +107,6 @@ def whole(text: str | None) -> dict[str, Any] | None:
 
 def _name(batch: int) -> str:
     return f"{batch:010d}"
-
-
-def _read(folder: Folder, name: str) -> str | None:
-    try:
-        return folder.read(name)
-    except StateError:
-        return None  # A file system that keeps checksums of its own refuses one that was cut short.
 
 
 def _manifest(document: dict[str, Any], path: str) -> Manifest:

@@ -161,16 +161,18 @@ class Run:
 
     def _tick(self) -> None:
         """In a lull no batch comes, so progress with the wall clock needs batches of its own."""
+        assert self._query is not None
         pause = min(t.rule.idle for t in self._loop.trackers.values() if t.rule.idle is not None) / 4e6
-        while not self._stopping and self._query is not None and self._query.isActive:
-            time.sleep(min(max(pause, 0.05), 5.0))
-            with self._lock:
-                if not self._stopping and self._loop.is_due():
-                    try:
+        try:
+            while not self._stopping and self._query.isActive:
+                time.sleep(min(max(pause, 0.05), 5.0))
+                with self._lock:
+                    if not self._stopping and self._loop.is_due():
                         self._loop.run({}, None)
-                    except BaseException as error:
-                        self._error = error
-                        self._stopping = True
+        except BaseException as error:
+            self._error = error
+            self._stopping = True
+            self._query.stop()
 
     # How it is watched and stopped
 

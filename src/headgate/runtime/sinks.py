@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pyspark.errors import AnalysisException
+
 from headgate.errors import FlowError
 from headgate.runtime.folder import Folder
 
@@ -64,7 +66,12 @@ class FormatSink:
         answers.write.format(self.format).mode("append").options(**options).save()
 
     def delivered(self, spark: SparkSession, name: str) -> DataFrame | None:
-        return spark.read.format(self.format).options(**self.options).load()
+        try:
+            return spark.read.format(self.format).options(**self.options).load()
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":  # It is made by the first answers.
+                return None
+            raise
 
 
 @dataclass(frozen=True)

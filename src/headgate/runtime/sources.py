@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Files beyond this size have several row groups, which tasks share better than we could; in bytes.
 _LARGE = 64 << 20
+#: What Spark tells of a file.
+_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 #: With more cores than this, one plan for all of them is better than a piece for each.
 _MOST_PIECES = 8
 
@@ -67,7 +69,8 @@ class Files:
         return read_files(spark, self.path, self.format).schema
 
     def stream(self, spark: SparkSession, schema: StructType) -> DataFrame:
-        reader = spark.readStream.format(self.format).schema(schema).options(**self._options())
+        # Only which files there are is asked for: as a row for each of them, nothing of what they hold is read.
+        reader = spark.readStream.format("binaryFile").schema(_FILE).options(**self.options)
         if self.max_files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", self.max_files_per_batch)
         with plain_errors():

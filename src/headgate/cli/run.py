@@ -1,0 +1,143 @@
+"""`headgate run`: the queries of a script over their streams, until someone says stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headgate.cli import failed
+from headgate.cli.engine import engine
+from headgate.cli.explain import sink_words, stream_line
+from headgate.cli.inputs import read_text
+from headgate.cli.watch import view
+from headgate.errors import Error, FlowError, ParseError, ScriptError
+from headgate.lang import parse_length, parse_script
+from headgate.plan.script import bind_script
+from headgate.runtime.run import AVAILABLE_NOW
+from headgate.runtime.scripts import check_script, flow_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from headgate.plan.script import Script
+    from headgate.runtime.run import Run
+
+_PAUSE = 0.25
+
+
+def run_file(file: str, checkpoint: str | None, trigger: str | None, once: bool) -> int:
+    """Runs a script; gives 0 when it has done what was asked, and 1 after a flow that failed, of which it tells."""
+    # Whatever can be wrong without Spark is told before it is started.
+    script = bind_script(parse_script(read_text(file)))
+    check_script(script)
+    checkpoint, pace = checkpoint or _beside(file), _pace(trigger, once)
+    with engine() as spark, _interrupts() as wish:
+        run = flow_of(script, spark, Path(file).stem, checkpoint).start(pace)
+        _tell(*_opening(script, checkpoint, run.resumed_after))
+        try:
+            _watch(run, wish)
+        except Error as error:
+            return failed(str(error), code=1)
+    return 0
+
+
+def _beside(file: str) -> str:
+    """The checkpoint of a script, if none is named.
+
+    >>> _beside("flows/network.sql")
+    'flows/network.checkpoint'
+    """
+    if file == "-":
+        raise ScriptError("a script from standard input has no place of its own: add --checkpoint DIR")
+    return str(Path(file).with_suffix(".checkpoint"))
+
+
+def _pace(trigger: str | None, once: bool) -> str | None:
+    """The trigger as the flow takes it.
+
+    >>> _pace("1.5 minutes", once=False), _pace(None, once=True)
+    ('90000 milliseconds', 'available now')
+    """
+    if trigger is None:
+        return AVAILABLE_NOW if once else None
+    if once:
+        raise FlowError("--once runs over what is there and ends: leave --trigger out")
+    try:
+        length = parse_length(trigger).microseconds
+    except ParseError:
+        length = None
+    if length is None or length < 0:
+        raise FlowError(f"--trigger {trigger}: give a time, such as '5 seconds'")
+    return f"{round(length / 1000)} milliseconds"
+
+
+@dataclass
+class _Wish:
+    """Whether someone wants the flow to stop."""
+
+    stop: bool = False
+
+
+@contextmanager
+def _interrupts() -> Iterator[_Wish]:
+    """Takes Ctrl-C and SIGTERM as the wish to stop, and a second one as the order to be gone."""
+    wish = _Wish()
+
+    def take(number: int, _: FrameType | None) -> None:
+        if wish.stop:
+            if os.isatty(2):
+                os.write(2, b"\x1b[?25h\n")  # The cursor, which the table hides.
+            os._exit(128 + number)
+        wish.stop = True
+
+    # Spark has set a handler of its own, which would cancel the batch that is running.
+    before = {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield wish
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watch(run: Run, wish: _Wish) -> None:
+    """Shows how the flow is doing until it ends or is to stop. Raises what made it fail."""
+    with view(run) as show:
+        while run.is_active and not wish.stop:
+            show()
+            time.sleep(_PAUSE)
+        try:
+            if wish.stop:
+                _tell("stopping after the batch that is running; Ctrl-C again quits at once")
+                run.stop()
+            else:
+                run.await_termination()
+        finally:
+            show()
+    batch = run.status()["batch"]
+    after = (
+        f"after batch {batch}; run it again to go on from there" if batch >= 0 else "without a batch: there was no data"
+    )
+    _tell(f"{'stopped' if wish.stop else 'done'} {after}")
+
+
+def _opening(script: Script, checkpoint: str, resumed_after: int | None) -> Iterator[str]:
+    """What runs, where answers go, and what it goes on from."""
+    yield from map(stream_line, script.streams)
+    for query in script.queries:
+        places = [sink_words(sink) for sink in script.sinks if sink.query == query.name]
+        if all(sink.late for sink in script.sinks if sink.query == query.name):
+            places.append("answers kept in the checkpoint: it has no sink")
+        yield f"Query {query.name} {'; '.join(places)}"
+    since = "new" if resumed_after is None else f"resumed after batch {resumed_after}"
+    yield f"Checkpoint {checkpoint}, {since}"
+
+
+def _tell(*lines: str) -> None:
+    print(*lines, sep="\n", file=sys.stderr, flush=True)

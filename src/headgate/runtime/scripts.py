@@ -1,0 +1,217 @@
+"""A script as a flow: its streams opened, its queries added, its sinks connected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import UnsupportedOperationException
+
+from headgate.errors import Error, ProgressError, ScriptError
+from headgate.lang import to_sql
+from headgate.operators.sql import quoted
+from headgate.plan.catalog import did_you_mean
+from headgate.plan.continuous import continuous
+from headgate.progress import Rule
+from headgate.runtime import sinks, sources
+from headgate.runtime.failures import plain_errors
+from headgate.runtime.files import OPTIONS
+from headgate.runtime.flow import Flow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headgate.lang.nodes import OptionValue
+    from headgate.plan import Strategy
+    from headgate.plan.script import Script, ScriptQuery, ScriptSink, ScriptStream
+
+_PACKETS: dict[str, type] = {
+    "rate": float,
+    "hosts": int,
+    "zipf": float,
+    "seed": int,
+    "start": str,
+    "disorder": float,
+    "block": float,
+    "rows": int,
+    "rows_per_batch": int,
+    "partitions": int,
+}
+_KINDS = {str: "a text in quotes", int: "a whole number", float: "a number"}
+_MOST_FILES = "max_files_per_batch"
+
+
+def flow_of(script: Script, spark: SparkSession, name: str, checkpoint: str) -> Flow:
+    """The flow that a script describes, ready to be started.
+
+    >>> import headgate as hg, tempfile
+    >>> from headgate.lang import parse_script
+    >>> from headgate.plan.script import bind_script
+    >>> script = bind_script(parse_script('''
+    ...     CREATE STREAM Main FROM parquet 'in' SCHEMA (ts INT, len INT) PROGRESS ON ts ORDERED;
+    ...     CREATE QUERY top WITH (strategy = 'paned') AS SELECT max(len) AS top [RANGE 10, SLIDE 5] FROM Main;
+    ...     CREATE SINK FOR top INTO parquet 'out';
+    ... '''))
+    >>> flow_of(script, hg.session(), "example", tempfile.mkdtemp()).name
+    'example'
+    """
+    check_script(script)
+    flow = Flow(spark, name, checkpoint)
+    for stream in script.streams:
+        flow.stream(stream.name, _known(stream) or _opened(stream, spark), _rule(stream))
+    for query in script.queries:
+        flow.query(query.name, to_sql(query.statement.expression), strategy=_strategy(query))
+    for sink in script.sinks:
+        flow.sink(sink.query, _sink(sink), output="late" if sink.late else "answers")
+    return flow
+
+
+def check_script(script: Script) -> None:
+    """Raises what can be told to be wrong with a script before Spark is started."""
+    if not script.queries:
+        raise ScriptError("the script has no query to run: add CREATE QUERY name AS SELECT ...")
+    for stream in script.streams:
+        _known(stream)
+        _rule(stream)
+    for query in script.queries:
+        continuous(query.name, query.plan, _strategy(query))
+    for sink in script.sinks:
+        _sink(sink)
+
+
+# Streams
+
+
+def _known(stream: ScriptStream) -> sources.Source | None:
+    """The stream as one of our own sources, or None if Spark has to open it."""
+    format_ = stream.statement.format.lower()
+    if format_ == "packets":
+        return _packets(stream)
+    return _files(stream, format_) if format_ in OPTIONS else None
+
+
+def _packets(stream: ScriptStream) -> sources.Packets:
+    parameters = _checked(f"stream {stream.name}", "option", stream.statement.options_dict, _PACKETS)
+    try:
+        packets = sources.packets(**parameters)
+    except Error as error:
+        raise ScriptError(f"stream {stream.name}: {error}") from None
+    columns = {f.name: f.dataType.simpleString() for f in packets.rows.schema()}
+    if {f.name: f.type for f in stream.source.fields} != columns:
+        schema = ", ".join(f"{name} {type_.upper()}" for name, type_ in columns.items())
+        raise ScriptError(f"stream {stream.name}: packets have columns of their own: write SCHEMA ({schema})")
+    return packets
+
+
+def _files(stream: ScriptStream, format_: str) -> sources.Files:
+    options = stream.statement.options_dict
+    path = _path(f"stream {stream.name}: FROM {format_}", stream.statement.path, options)
+    limit = {_MOST_FILES: options.pop(_MOST_FILES)} if _MOST_FILES in options else {}
+    _checked(f"stream {stream.name}", "option", limit, {_MOST_FILES: int})
+    try:
+        files = sources.files(path, format_, _schema(stream), **limit)  # type: ignore[arg-type]
+    except Error as error:
+        raise ScriptError(f"stream {stream.name}: {error}") from None
+    return replace(files, options=options)
+
+
+def _opened(stream: ScriptStream, spark: SparkSession) -> DataFrame:
+    """The stream as Spark reads it, with the columns of its SCHEMA."""
+    place = stream.statement
+    reader = spark.readStream.format(place.format).options(**place.options_dict)
+    try:
+        with plain_errors():
+            try:
+                return reader.schema(_schema(stream)).load(place.path)
+            except UnsupportedOperationException:  # It has columns of its own.
+                rows = spark.readStream.format(place.format).options(**place.options_dict).load(place.path)
+                return rows.select(*(rows[quoted(f.name)].cast(f.type).alias(f.name) for f in stream.source.fields))
+    except Error as error:
+        raise type(error)(f"stream {stream.name}: {error}") from None
+
+
+def _schema(stream: ScriptStream) -> str:
+    """The columns as Spark reads them, with the names inside of structs as they were written."""
+    return ", ".join(f"{quoted(c.name)} {c.kind.sql('spark')}" for c in stream.statement.schema if c.kind)
+
+
+def _rule(stream: ScriptStream) -> Rule | None:
+    """What PROGRESS promises, about columns by the names that SCHEMA gives them."""
+    statement = stream.statement.progress
+    if statement is None:
+        return None
+    names = {f.name.lower(): f.name for f in stream.source.fields}
+    try:
+        rule = Rule.of(statement)
+        return replace(
+            rule,
+            attr=names[rule.attr.lower()],
+            by=names[rule.by.lower()] if rule.by else None,
+            punctuated_by=names[rule.punctuated_by.lower()] if rule.punctuated_by else None,
+        ).over(stream.source.types[names[rule.attr.lower()]])
+    except ProgressError as error:
+        raise ProgressError(f"stream {stream.name}: {error}") from None
+
+
+# Queries
+
+
+def _strategy(query: ScriptQuery) -> Strategy | None:
+    """The strategy that WITH asks for; every other property is checked too."""
+    what = f"query {query.name}"
+    shed = query.properties.get("shed", "exact")
+    if shed in ("estimate", "subset"):
+        raise ScriptError(f"{what}: shed = '{shed}' does not run yet: leave it out, or write shed = 'exact'")
+    given = _checked(what, "property", query.properties, {"strategy": str, "shed": str})
+    if shed != "exact":
+        raise ScriptError(f"{what}: unknown shed = '{shed}': write shed = 'exact', or leave it out")
+    strategy: Strategy | None = given.get("strategy")
+    if strategy not in (None, "eager", "paned"):
+        raise ScriptError(f"{what}: unknown strategy = '{strategy}': write 'eager' or 'paned', or leave it out")
+    return strategy
+
+
+# Sinks
+
+
+def _sink(sink: ScriptSink) -> sinks.Sink:
+    what, format_ = f"the sink for {sink.query}", sink.format.lower()
+    options = dict(sink.options)
+    match format_:
+        case "parquet":
+            path = _path(f"{what}: INTO parquet", sink.path, options)
+            _checked(what, "option", options, {})
+            return sinks.parquet(path)
+        case "console" | "memory" if sink.path is not None:
+            raise ScriptError(f"{what}: {format_} takes no path: leave '{sink.path}' out")
+        case "console":
+            return sinks.console(**_checked(what, "option", options, {"rows": int}))
+        case "memory":
+            _checked(what, "option", options, {})
+            return sinks.memory()
+        case _:
+            path_option = {} if sink.path is None else {"path": sink.path}
+            return sinks.FormatSink(sink.format, options | path_option)
+
+
+# Both
+
+
+def _path(what: str, path: str | None, options: dict[str, OptionValue]) -> str:
+    """The path behind a format, or the one among its options, which is taken out of them."""
+    path = path or str(options.pop("path", ""))
+    if not path:
+        raise ScriptError(f"{what} needs a path: write it in quotes behind the format")
+    return path
+
+
+def _checked(what: str, word: str, given: Mapping[str, OptionValue], kinds: Mapping[str, type]) -> dict[str, Any]:
+    """What was given by name, or an error that names what is not known or not of its kind."""
+    for name, value in given.items():
+        if name not in kinds:
+            raise ScriptError(f"{what}: unknown {word} {name}: {did_you_mean(name, kinds)}")
+        kind = kinds[name]
+        if not (type(value) is kind or (kind is float and type(value) is int)):
+            raise ScriptError(f"{what}: {name} = {value!r} has to be {_KINDS[kind]}")
+    return dict(given)
