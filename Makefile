@@ -5,7 +5,7 @@ SETUP := .venv/.setup-done
 WITH_JAVA := JAVA_HOME="$$(scripts/java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test fuzz check demo bench format lock clean
+.PHONY: help setup test fuzz soak check demo bench format lock clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
@@ -22,6 +22,9 @@ test: $(SETUP) ## Run the tests (ARGS= goes to pytest)
 
 fuzz: $(SETUP) ## Run the conformance suite on new random cases, 10 for each combination (FUZZ=)
 	@$(WITH_JAVA) HEADGATE_FUZZ=$(or $(FUZZ),10) $(BIN)/python -m pytest tests/conformance $(ARGS)
+
+soak: $(SETUP) ## Kill a flow at every step and 50 times at random (SOAK=), and look for what is lost
+	@$(WITH_JAVA) HEADGATE_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest tests/runtime/test_crash.py $(ARGS)
 
 check: $(SETUP) ## Lint, check the formatting, check the types
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from headgate.errors import BindError, WindowError
 from headgate.plan.feeds import Feed, feeds
-from headgate.plan.nodes import Aggregate, Filter, Node, Project, Source
+from headgate.plan.nodes import ROW_NUM, Aggregate, Filter, Node, Project, Source
 from headgate.plan.strategy import Choice, Strategy, choose
 from headgate.windows import Sliding
 
@@ -53,8 +53,9 @@ def continuous(
     try:
         if aggregate is None:
             return Continuous(name, plan, feeds(plan))
+        _check_window(aggregate)
         below = feeds(aggregate.input)
-        _check_window(aggregate, all(feed.stream in bounded for feed in below))
+        _check_progress(aggregate, all(feed.stream in bounded for feed in below))
         (above,) = feeds(_with_source(plan, aggregate))
         return Continuous(name, plan, below, aggregate, above, choose(aggregate, strategy))
     except BindError as error:
@@ -74,10 +75,15 @@ def _with_source(node: Node, aggregate: Aggregate) -> Node:
     return Source(_ANSWERS, aggregate.fields)
 
 
-def _check_window(aggregate: Aggregate, bounded: bool) -> None:
+def _check_window(aggregate: Aggregate) -> None:
     window = aggregate.window
-    if not isinstance(window, Sliding) or window.partition or window.attr not in aggregate.input.types:
+    if not isinstance(window, Sliding) or window.partition or window.attr == ROW_NUM:
         raise WindowError("only sliding and tumbling windows over the progressing attribute run in a flow yet")
+
+
+def _check_progress(aggregate: Aggregate, bounded: bool) -> None:
+    window = aggregate.window
+    assert isinstance(window, Sliding)
     if window.attr not in aggregate.input.progress and not bounded:
         known = ", ".join(aggregate.input.progress)
         hint = f"window over {known}" if known else "give the stream a progress rule, hg.progress(...)"

@@ -36,6 +36,8 @@ class Feed:
         def replaced(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Column):
                 return node
+            if node.name not in self.columns:
+                raise BindError(f"{node.name} cannot be used in a flow yet")
             found = self.columns[node.name]
             return found.copy() if isinstance(found, exp.Column | exp.Literal) else exp.paren(found.copy())
 

@@ -17,7 +17,7 @@ from headgate.plan.needed import inputs_needed
 from headgate.progress import Rule
 from headgate.runtime.loop import Loop, Outlet
 from headgate.runtime.policy import Policy, exact
-from headgate.runtime.run import Inputs, Run
+from headgate.runtime.run import OUTPUTS, Inputs, Run
 from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ class Flow:
             raise FlowError(
                 f"a sink for {query}, which is not a query of the flow: {did_you_mean(query, self._queries)}"
             )
-        if output not in ("answers", "late"):
-            raise FlowError(f"a query has the outputs answers and late, not {output}")
+        if output not in OUTPUTS:
+            raise FlowError(f"a query has the outputs {' and '.join(OUTPUTS)}, not {output}")
         taker = as_sink(sink)
         if output == "late" and isinstance(taker, MemorySink):
             taker = ParquetSink(f"{self.checkpoint}/late/{query}")
@@ -137,7 +137,11 @@ class Flow:
         """The columns of each stream that queries and progress rules read."""
         wanted: dict[str, set[str]] = {name: set() for name in self._sources}
         for query in self._queries.values():
-            _collect(query.plan, frozenset(query.plan.types), wanted)
+            if query.aggregate is None:
+                for stream in query.streams:
+                    wanted[stream] |= set(self._schemas[stream].names)
+            else:
+                _collect(query.plan, frozenset(query.plan.types), wanted)
         for name, rule in self._rules.items():
             if rule is not None:
                 wanted[name] |= {c for c in (rule.attr, rule.by, rule.punctuated_by) if c is not None}

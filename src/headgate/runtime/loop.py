@@ -134,7 +134,8 @@ class Loop:
             late = self._late(batches, figures)
             watch.lap("progress")
             manifest = replace(manifest, ended=sorted({*manifest.ended, *decision["ended"]}))
-            closings = self._closings(manifest, decision["now"])
+            now_closed = self._closed(manifest, decision["now"])
+            closings = self._closings(manifest, now_closed)
             given = self._close(batches, manifest, closings)
             watch.lap("close")
             self._deliver(given)
@@ -146,16 +147,17 @@ class Loop:
             batch=self.batch,
             source_batch=self.manifest.source_batch if source_batch is None else source_batch,
             progress={name: tracker.state() for name, tracker in self.trackers.items()},
-            closed={**manifest.closed, **{q: c.last for q, c in closings.items()}},
+            closed=now_closed,
         )
         for what, counts in {"rows": rows, "answers": given, "late": late, "bad": _bad(batches, figures)}.items():
             manifest = manifest.counted(what, counts)
-        manifest = self._compacted(self._purged(manifest))
+        with plain_errors():
+            manifest = self._compacted(self._purged(manifest))
         watch.lap("compact")
         self._manifests.commit(manifest)
         reach("committed")
-        before, self.manifest = self.manifest, manifest
-        self._clean(before, given)
+        self.manifest = manifest
+        self._clean(given)
         watch.lap("commit")
         self.reports = [*self.reports[-99:], BatchReport(manifest.batch, sum(rows.values()), watch.laps, given, late)]
 
@@ -176,6 +178,15 @@ class Loop:
             asked = Tracker.restored(tracker.rule, tracker.state())
             found[name] = coarsened(asked.punctuation(now), windows)
         return found
+
+    def keeps(self, query: str) -> bool:
+        """Whether the flow keeps the answers of a query itself."""
+        taken = [o.sink for o in self.outlets if o.query == query and not o.late]
+        return not taken or any(isinstance(sink, MemorySink) for sink in taken)
+
+    def frame(self, stream: str) -> DataFrame:
+        """A DataFrame without rows and with the columns of a stream."""
+        return self._frames[stream]
 
     def kept(self, query: str) -> DataFrame:
         """The answers of a query that the flow keeps itself."""
@@ -310,27 +321,35 @@ class Loop:
             if name in decision["ended"]:
                 tracker.end()
 
-    def _closings(self, manifest: Manifest, now: int) -> dict[str, Closing]:
-        """The windows of each query that punctuation has closed since the last batch."""
+    def _closed(self, manifest: Manifest, now: int) -> dict[str, int]:
+        """The last window of each query that punctuation has closed. What is closed stays so."""
         for tracker in self.trackers.values():
             tracker.punctuation(now)  # What closes windows may not be taken back.
         streams = self._propagated = self.punctuation(now, manifest.ended)
         idle = frozenset(name for name, tracker in self.trackers.items() if tracker.is_idle(now))
-        closings = {}
+        found = dict(manifest.closed)
         for name, query in self.queries.items():
             if query.aggregate is None:
                 continue
-            window = query.window
-            upto = closed(window, punctuation(query.aggregate.input, streams, idle))
-            first = manifest.closed.get(name)
-            if upto is None or not manifest.files:
+            last = closed(query.window, punctuation(query.aggregate.input, streams, idle))
+            if last == math.inf:
+                last = _window_of(manifest.highest, query.window) + 1 if manifest.files else None
+            if last is not None:
+                found[name] = max(int(last), found.get(name, int(last)))
+        return found
+
+    def _closings(self, manifest: Manifest, now_closed: Mapping[str, int]) -> dict[str, Closing]:
+        """The windows that have been closed since the last batch, as far as there is anything in them."""
+        closings = {}
+        for name, last in now_closed.items():
+            window, before = self.queries[name].window, manifest.closed.get(name)
+            if last == before or not manifest.files:
                 continue
-            lowest, highest = min(f.first for f in manifest.files), max(f.last for f in manifest.files)
-            # There is nothing outside of what was kept, whatever is still to come or long gone.
-            upto = min(upto, _window_of(highest, window) + 1)
-            start = max(first + 1 if first is not None else -math.inf, _window_of(lowest - float(window.range), window))
-            if upto >= start:
-                closings[name] = Closing(int(start), int(upto))
+            first = _window_of(manifest.lowest - float(window.range), window)
+            first = first if before is None else max(first, before + 1)
+            last = min(last, _window_of(manifest.highest, window) + 1)
+            if first <= last:
+                closings[name] = Closing(first, last)
         return closings
 
     def _late(self, batches: Batches, figures: dict[str, Any]) -> dict[str, int]:
@@ -476,20 +495,18 @@ class Loop:
                 )
         return first
 
-    def _clean(self, before: Manifest, given: Mapping[str, int]) -> None:
-        """Deletes what the new manifest no longer names."""
+    def _clean(self, given: Mapping[str, int]) -> None:
+        """Deletes what the manifest does not name, also what a crash kept an earlier batch from deleting."""
         named = {f.folder for f in self.manifest.files}
-        kept = {
-            q
-            for q in self.queries
-            if all(isinstance(o.sink, MemorySink) for o in self.outlets if o.query == q and not o.late)
-        }
-        if not any(given.get(q) for q in kept):
+        if not any(self.keeps(query) for query in self.queries):
+            (self.root / "answers").delete()
+        elif not any(count for query, count in given.items() if self.keeps(query)):
             (self.root / f"answers/{_name(self.manifest.batch)}").delete()
-        for folder in (f"state/{_name(self.manifest.batch)}", *(f.folder for f in before.files)):
-            if folder not in named:
-                (self.root / folder).delete()
-        self._decisions.delete(_name(self.manifest.batch))
+        for name in (self.root / "state").folders():
+            if f"state/{name}" not in named:
+                (self.root / f"state/{name}").delete()
+        for decision in self._decisions.files():
+            self._decisions.delete(decision.name)
 
 
 class _Stopwatch:

@@ -56,6 +56,16 @@ class Manifest:
     """The bounded streams that have been read."""
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
 
+    @property
+    def lowest(self) -> float:
+        """Where the first pane of the state starts."""
+        return min(f.first for f in self.files)
+
+    @property
+    def highest(self) -> float:
+        """Where the last pane of the state starts."""
+        return max(f.last for f in self.files)
+
     def counted(self, what: str, more: dict[str, int]) -> Manifest:
         """The manifest with counters raised."""
         known = self.counters.get(what, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headgate.errors import Error
 from headgate.runtime.packet_rows import Bursts, Diurnal, PacketRows, Steps
@@ -94,7 +94,7 @@ class PacketSource(PacketRows):
 
     def stream(self, spark: SparkSession) -> DataFrame:
         """The packets as a streaming DataFrame."""
-        spark.dataSource.register(PacketDataSource)
+        _register(spark)
         pace = {"rows": self.rows, "rowsPerBatch": self.rows_per_batch}
         given = {name: value for name, value in pace.items() if value is not None}
         reader = spark.readStream.format(PacketDataSource.name()).schema(self.schema())
@@ -107,10 +107,23 @@ class PacketSource(PacketRows):
         names = self.columns if columns is None else columns
         if unknown := set(names) - set(self.columns):
             raise Error(f"packets: columns must be some of {', '.join(self.columns)}, not {', '.join(sorted(unknown))}")
-        spark.dataSource.register(PacketDataSource)
+        _register(spark)
         # A batch without columns would not know how many rows it has.
         reader = spark.read.format(PacketDataSource.name()).schema(spark_schema(names or ["ts"]))
         return reader.options(first=start, last=end, **self._options(spark)).load().select(*names)
 
     def _options(self, spark: SparkSession) -> dict[str, str | int]:
         return {"packets": self.to_json(), "partitions": self.partitions or spark.sparkContext.defaultParallelism}
+
+
+def _register(spark: SparkSession) -> None:
+    """Makes the source known to a session."""
+    # Spark looks for sources of the same name in the session that is active, which may be another one.
+    jvm: Any = spark.sparkContext._jvm
+    before = jvm.SparkSession.getActiveSession()
+    jvm.SparkSession.setActiveSession(spark._jsparkSession)
+    try:
+        spark.dataSource.register(PacketDataSource)
+    finally:
+        if before.isDefined():
+            jvm.SparkSession.setActiveSession(before.get())

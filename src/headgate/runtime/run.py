@@ -15,11 +15,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.errors import Error, FlowError
+from headgate.errors import Error, FlowError, StateError
 from headgate.operators.sql import quoted
 from headgate.plan.catalog import did_you_mean
 from headgate.progress.place import read
 from headgate.runtime.failures import plain_errors
+from headgate.runtime.sinks import CallSink, ParquetSink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 #: The trigger of a run that takes what there is now, and ends.
 AVAILABLE_NOW = "available now"
+OUTPUTS = ("answers", "late")
 _STREAM = "_hg_stream"
 
 
@@ -152,6 +154,13 @@ class Run:
                 raise _StoppedError
             if batch <= self._loop.manifest.source_batch:
                 return  # It was committed before a crash, and Spark did not get to know.
+            if batch > self._loop.manifest.source_batch + 1:
+                lost = self._loop.manifest.source_batch + 1
+                self._error = StateError(
+                    f"the checkpoint {self._loop.root.path} has lost batch {lost} of its source: its newest commit is"
+                    " damaged; restore it, or start with a new checkpoint"
+                )
+                raise self._error
             try:
                 df.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
                 self._loop.run(self._inputs.batches(df, self._query), batch)
@@ -220,6 +229,8 @@ class Run:
         known = self._loop.queries
         if query not in known:
             raise FlowError(f"there is no query {query}: {did_you_mean(query, known)}")
+        if output not in OUTPUTS:
+            raise FlowError(f"a query has the outputs {' and '.join(OUTPUTS)}, not {output}")
         late = output == "late"
         outlets = [o for o in self._loop.outlets if o.query == query and o.late == late]
         with plain_errors():
@@ -227,10 +238,12 @@ class Run:
                 rows = outlet.sink.delivered(self._loop.spark, f"{query}-late" if late else query)
                 if rows is not None:
                     return rows
-            if late:
-                raise FlowError(
-                    f"late tuples of {query} are not kept: flow.sink('{query}', hg.sinks.memory(), output='late')"
-                )
+            if late and any(isinstance(o.sink, ParquetSink) for o in outlets):
+                return self._loop.frame(known[query].streams[0])
+            if late or not (self._loop.keeps(query) or any(not isinstance(o.sink, CallSink) for o in outlets)):
+                ask = f"flow.sink('{query}', hg.sinks.memory(){', output=' + repr(output) if late else ''})"
+                what = "late tuples" if late else "answers"
+                raise FlowError(f"the {what} of {query} are not kept; to keep them, {ask}")
             return self._loop.kept(query)
 
     def batch_seconds(self) -> list[float]:
