@@ -24,7 +24,7 @@ fuzz: $(SETUP) ## Run the conformance suite on new random cases, 10 for each com
 	@$(WITH_JAVA) HEADGATE_FUZZ=$(or $(FUZZ),10) $(BIN)/python -m pytest tests/conformance $(ARGS)
 
 soak: $(SETUP) ## Kill a flow at every step and 50 times at random (SOAK=), and look for what is lost
-	@$(WITH_JAVA) HEADGATE_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest tests/runtime/test_crash.py $(ARGS)
+	@$(WITH_JAVA) HEADGATE_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest tests/runtime/test_crash.py tests/runtime/test_recovery.py $(ARGS)
 
 check: $(SETUP) ## Lint, check the formatting, check the types
 	$(BIN)/ruff check .
