@@ -51,8 +51,8 @@ def feeds(node: Node) -> tuple[Feed, ...]:
     >>> from sqlglot import parse_one
     >>> main = Source("Main", (Field("ts"), Field("len")))
     >>> large = Filter(Project(main, (Named("bits", parse_one("len * 8")),)), parse_one("bits > 800"))
-    >>> [(f.stream, f.where.sql()) for f in feeds(large)]
-    [('Main', '(len * 8) > 800')]
+    >>> [(f.stream, f.where.sql("spark")) for f in feeds(large)]
+    [('Main', '(`len` * 8) > 800')]
     """
     match node:
         case Source(name=name, fields=fields, numbered=False):
