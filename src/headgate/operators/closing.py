@@ -24,10 +24,9 @@ from headgate.operators.rollup import WINDOW_ID, roll_up
 from headgate.operators.sql import floor_div, quoted, text
 from headgate.operators.tables import Member, Table
 from headgate.plan.feeds import Feed
-from headgate.plan.nodes import Aggregate
+from headgate.plan.nodes import SAMPLING_RATE, Aggregate
 from headgate.windows import Panes
 
-SAMPLING_RATE = "sampling_rate"
 _SPEC = "_hg_spec"
 #: From this many panes on that all closing windows hold, they are merged first, which costs a shuffle.
 _COMMON = 16

@@ -15,6 +15,7 @@ from headgate.windows import Landmark, Number, Sliding, TupleSlide
 Window = Sliding | Landmark | TupleSlide
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 ROW_NUM = "row_num"
+SAMPLING_RATE = "sampling_rate"
 
 
 @dataclass(frozen=True)

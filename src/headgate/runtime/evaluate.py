@@ -12,9 +12,8 @@ from headgate.errors import BindError
 from headgate.lang import Query, parse_query
 from headgate.operators import lower
 from headgate.plan import Catalog, Field, Node, Source, Strategy, bind
+from headgate.plan.nodes import SAMPLING_RATE
 from headgate.runtime.failures import plain_errors
-
-SAMPLING_RATE = "sampling_rate"
 
 
 def evaluate(

@@ -92,13 +92,6 @@ class Folder:
         if not moved:
             raise StateError(f"cannot move {self.path}/{name} to {folder.path}/{new}")
 
-    def make(self) -> None:
-        """Makes the folder, unless it is there."""
-        try:
-            self._fs.mkdirs(self._root)
-        except Py4JJavaError as error:
-            raise StateError(f"cannot make {self.path}: {_reason(error)}") from None
-
     def delete(self, name: str | None = None) -> None:
         """Deletes a file, or a folder with all that is in it; without a name, this folder itself."""
         try:

@@ -32,14 +32,14 @@ from headgate.operators.ingest import (
     observations,
     partial_rows,
 )
-from headgate.operators.lower import lower
 from headgate.operators.sql import literal, position, quoted, text
 from headgate.operators.tables import shared_tables
 from headgate.progress import Punctuation, Rule, Seen, Tracker, closed, coarsened, punctuation
+from headgate.runtime.evaluate import answer
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
-from headgate.runtime.manifest import Manifest, Manifests, StateFiles, sealed, whole
+from headgate.runtime.manifest import Manifest, Manifests, StateFiles, batch_name, sealed, whole
 from headgate.runtime.sinks import MemorySink, Sink
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from headgate.plan.continuous import Continuous
     from headgate.windows import Number
 
-SAMPLING_RATE = "sampling_rate"
 #: The tuples of a batch by stream, in pieces.
 Batches = Mapping[str, Sequence[DataFrame]]
 #: Folders of state that are merged into one once there are this many.
@@ -118,7 +117,7 @@ class Loop:
 
     def pending(self) -> dict[str, Any] | None:
         """The decision of a batch that was begun and not committed."""
-        return whole(self._decisions.read(_name(self.batch)))
+        return whole(self._decisions.read(batch_name(self.batch)))
 
     def run(self, batches: Batches, source_batch: int | None, ended: Sequence[str] = ()) -> None:
         """Runs one batch over the tuples of some streams; `ended` are the streams that are over with it."""
@@ -192,13 +191,10 @@ class Loop:
         """The answers of a query that the flow keeps itself."""
         folder = self.root / "answers"
         paths = [f"{folder.path}/{name}" for name in folder.folders() if int(name) <= self.manifest.batch]
-        nothing = lower(self.queries[query].plan, self._frames)
-        nothing = nothing if SAMPLING_RATE in nothing.columns else nothing.withColumn(SAMPLING_RATE, F.lit(1.0))
-        schema = StructType([StructField(query, nothing.schema)])
+        schema = answer(self.queries[query].plan, self._frames).schema
         if not paths:
-            return _empty(self.spark, nothing.schema)
-        rows = self.spark.read.schema(schema).parquet(*paths)
-        return rows.where(f"{quoted(query)} IS NOT NULL").select(f"{quoted(query)}.*")
+            return _empty(self.spark, schema)
+        return _answers_of(query, self.spark.read.schema(StructType([StructField(query, schema)])).parquet(*paths))
 
     def explain(self) -> str:
         """The tables of partials, and the queries that share them."""
@@ -218,7 +214,7 @@ class Loop:
         known = self.pending()
         if known is not None:
             return known
-        self._decisions.write(_name(self.batch), sealed(decision))
+        self._decisions.write(batch_name(self.batch), sealed(decision))
         reach("decided")
         return decision
 
@@ -230,22 +226,14 @@ class Loop:
             return self.manifest, {}
         watches = [w for w in self._watches if w.stream in batches]
         figures = self._ingested(batches, watches, {})
-        if self._is_any_late(figures, watches):
+        if any(self._late_for(w.stream, figures) for w in watches):
             # Rare, so it may cost a second pass.
             figures |= self._ingested(batches, watches, self._late_before)
         reach("ingested")
         figures["groups"] = self._groups(watches)
         if not figures.get("panes"):
             return self.manifest, figures
-        files = (self.root / self._folder("state")).files()
-        written = StateFiles(
-            self._folder("state"),
-            tuple(f.name for f in files),
-            figures["first"],
-            figures["last"],
-            figures["panes"],
-            sum(f.size for f in files),
-        )
+        written = self._written(self._folder("state"), figures["first"], figures["last"], figures["panes"])
         return replace(self.manifest, files=(*self.manifest.files, written)), figures
 
     def _ingested(self, batches: Batches, watches: Sequence[Watch], late: Mapping[str, Number]) -> dict[str, Any]:
@@ -259,18 +247,17 @@ class Loop:
             self._write(kept, self._folder("state"))
         return dict(observed.get)
 
-    def _is_any_late(self, figures: Mapping[str, Any], watches: Sequence[Watch]) -> bool:
-        bounds = self._late_before
-        return any(
-            (lowest := _place(figures[figure(w.stream, "lowest")])) is not None and lowest < bound
-            for w in watches
-            for query, bound in bounds.items()
-            if w.stream in self.queries[query].streams
-        )
+    def _late_for(self, stream: str, figures: Mapping[str, Any]) -> dict[str, Number]:
+        """The queries that a stream has brought late tuples for, with the place below which they are late."""
+        lowest = _place(figures[figure(stream, "lowest")])
+        if lowest is None:
+            return {}
+        bounds = self._late_before.items()
+        return {name: bound for name, bound in bounds if stream in self.queries[name].streams and lowest < bound}
 
     def _folder(self, kind: str) -> str:
         """Where this batch puts what it makes."""
-        return f"{kind}/{_name(self.batch)}"
+        return f"{kind}/{batch_name(self.batch)}"
 
     def _write(self, rows: DataFrame, folder: str, expected: int | None = None) -> None:
         """Writes rows to a folder, with one task a core, or fewer where few rows are expected."""
@@ -283,6 +270,11 @@ class Loop:
             "compression": "zstd",
         }
         rows.coalesce(tasks).write.mode("overwrite").options(**options).parquet(f"{self.root.path}/{folder}")
+
+    def _written(self, folder: str, first: float, last: float, rows: int, level: int = 0) -> StateFiles:
+        """What the manifest says of a folder that was written."""
+        files = (self.root / folder).files()
+        return StateFiles(folder, tuple(f.name for f in files), first, last, rows, sum(f.size for f in files), level)
 
     @cached_property
     def _watches(self) -> list[Watch]:
@@ -354,18 +346,13 @@ class Loop:
 
     def _late(self, batches: Batches, figures: dict[str, Any]) -> dict[str, int]:
         """Counts late tuples by query and delivers them to those who asked: a job of its own, if there are any."""
-        bounds = self._late_before
         late: dict[str, int] = {}
         for stream, pieces in batches.items():
-            df = _whole(pieces)
-            lowest = _place(figures[figure(stream, "lowest")])
-            conditions = {
-                name: self._is_late(df, self.queries[name], stream, bound)
-                for name, bound in bounds.items()
-                if stream in self.queries[name].streams and lowest is not None and lowest < bound
-            }
-            if not conditions:
+            bounds = self._late_for(stream, figures)
+            if not bounds:
                 continue
+            df = _whole(pieces)
+            conditions = {name: self._is_late(df, self.queries[name], stream, b) for name, b in bounds.items()}
             counts = df.agg(*(F.expr(f"count_if({c})").alias(n) for n, c in conditions.items())).first()
             assert counts is not None
             for name, count in counts.asDict().items():
@@ -397,10 +384,7 @@ class Loop:
         for name, query in self.queries.items():
             if query.aggregate is None and set(query.streams) & set(batches):
                 frames = {s: _whole(batches.get(s, [self._frames[s]])) for s in query.streams}
-                tuples = lower(query.plan, frames)
-                if SAMPLING_RATE not in tuples.columns:
-                    tuples = tuples.withColumn(SAMPLING_RATE, F.lit(1.0))
-                parts.append(tuples.select(F.struct("*").alias(name)))
+                parts.append(answer(query.plan, frames).select(F.struct("*").alias(name)))
         if not parts:
             return {}
         whole_answer = parts[0]
@@ -446,8 +430,7 @@ class Loop:
 
     def answers(self, query: str, batch: int) -> DataFrame:
         """The answers of a query from one batch."""
-        rows = self.spark.read.parquet(f"{self.root.path}/answers/{_name(batch)}")
-        return rows.where(f"{quoted(query)} IS NOT NULL").select(f"{quoted(query)}.*")
+        return _answers_of(query, self.spark.read.parquet(f"{self.root.path}/answers/{batch_name(batch)}"))
 
     # Commit
 
@@ -478,11 +461,9 @@ class Loop:
         rows = compacted(self._state(many), self.tables, self._first_panes(manifest))
         counted = rows.observe(observed, F.count("*").alias("rows"))
         self._write(counted, folder, expected=sum(f.rows for f in many))
-        files = (self.root / folder).files()
         found = observed.get["rows"]
         first, last = min(f.first for f in many), max(f.last for f in many)
-        names, size = tuple(f.name for f in files), sum(f.size for f in files)
-        return [StateFiles(folder, names, first, last, found, size, level)] if found else []
+        return [self._written(folder, first, last, found, level)] if found else []
 
     def _first_panes(self, manifest: Manifest) -> dict[int, int]:
         """The first pane of each table that a window still to be closed may hold."""
@@ -501,7 +482,7 @@ class Loop:
         if not any(self.keeps(query) for query in self.queries):
             (self.root / "answers").delete()
         elif not any(count for query, count in given.items() if self.keeps(query)):
-            (self.root / f"answers/{_name(self.manifest.batch)}").delete()
+            (self.root / f"answers/{batch_name(self.manifest.batch)}").delete()
         for name in (self.root / "state").folders():
             if f"state/{name}" not in named:
                 (self.root / f"state/{name}").delete()
@@ -523,6 +504,10 @@ def _empty(spark: SparkSession, schema: StructType) -> DataFrame:
     # Not by createDataFrame, which would make this session the active one of the caller.
     columns = (f"CAST(NULL AS {f.dataType.simpleString()}) AS {quoted(f.name)}" for f in schema)
     return spark.range(0).selectExpr(*columns)
+
+
+def _answers_of(query: str, rows: DataFrame) -> DataFrame:
+    return rows.where(f"{quoted(query)} IS NOT NULL").select(f"{quoted(query)}.*")
 
 
 def _whole(pieces: Sequence[DataFrame]) -> DataFrame:
@@ -548,10 +533,6 @@ def _place(value: Any) -> Number | None:
 
 def _now() -> int:
     return time.time_ns() // 1000
-
-
-def _name(batch: int) -> str:
-    return f"{batch:010d}"
 
 
 def _changed(known: Mapping[str, str], asked: Mapping[str, str], checkpoint: str) -> str:

@@ -91,9 +91,9 @@ class Manifests:
         """Forgets an old manifest and writes this one, after which its batch has happened."""
         # In this order, or a crash in between would leave the old one behind for good.
         if manifest.batch >= _KEPT:
-            self._folder.delete(_name(manifest.batch - _KEPT))
+            self._folder.delete(batch_name(manifest.batch - _KEPT))
         document = {"version": VERSION, **asdict(manifest)}
-        self._folder.write(_name(manifest.batch), sealed(document))
+        self._folder.write(batch_name(manifest.batch), sealed(document))
 
 
 def sealed(document: dict[str, Any]) -> str:
@@ -115,7 +115,8 @@ def whole(text: str | None) -> dict[str, Any] | None:
     return document
 
 
-def _name(batch: int) -> str:
+def batch_name(batch: int) -> str:
+    """What a batch is called in the names of files, in their order."""
     return f"{batch:010d}"
 
 

@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 
 from headgate.errors import FlowError
 from headgate.runtime.folder import Folder
+from headgate.runtime.manifest import batch_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,9 +39,9 @@ class ParquetSink:
     def deliver(self, answers: DataFrame, name: str, batch: int) -> None:
         spark = answers.sparkSession
         folder = Folder(spark, self.path)
-        staging = folder / "_staging" / f"{name}-{batch:010d}"
+        staging = folder / "_staging" / f"{name}-{batch_name(batch)}"
         answers.write.mode("overwrite").parquet(staging.path)
-        own = f"{name}-{batch:010d}-"
+        own = f"{name}-{batch_name(batch)}-"
         files = [f.name for f in staging.files()]
         for i, file in enumerate(files):
             staging.move(file, folder, f"{own}{i:05d}.parquet")
