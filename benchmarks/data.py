@@ -20,11 +20,11 @@ def packet_files(spark: SparkSession, rows: int, hosts: int, seconds: int = 3600
     return spark.read.parquet(str(folder))
 
 
-def stream_files(spark: SparkSession, files: int, hosts: int, seconds: int = 3600) -> Path:
-    """A folder of files of a million packets each, one after the other in time, as a stream brings them."""
-    folder = _FOLDER / f"stream-{files}-{hosts}-{seconds}"
+def stream_files(spark: SparkSession, files: int, hosts: int, seconds: int = 3600, rows_each: int = 1_000_000) -> Path:
+    """A folder of files with so many packets each, one after the other in time, as a stream brings them."""
+    folder = _FOLDER / f"stream-{files}-{hosts}-{seconds}-{rows_each}"
     if not (folder / "_SUCCESS").exists():
-        rows = packets(spark, files * 1_000_000, hosts=hosts, seconds=seconds, partitions=files)
+        rows = packets(spark, files * rows_each, hosts=hosts, seconds=seconds, partitions=files)
         rows.write.mode("overwrite").parquet(str(folder))
         # A file stream takes files by age, so their ages have to follow their times.
         for number, file in enumerate(sorted(folder.glob("part-*.parquet"))):

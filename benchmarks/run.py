@@ -7,9 +7,15 @@ import argparse
 from rich.console import Console
 
 import headgate as hg
-from benchmarks import overlap, sharing, streams, windows
+from benchmarks import overlap, sharing, skew, streams, windows
 
-BENCHMARKS = {"windows": windows.run, "overlap": overlap.run, "streams": streams.run, "sharing": sharing.run}
+BENCHMARKS = {
+    "windows": windows.run,
+    "overlap": overlap.run,
+    "streams": streams.run,
+    "sharing": sharing.run,
+    "skew": skew.run,
+}
 
 
 def main() -> None:
