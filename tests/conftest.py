@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,6 +29,15 @@ settings.register_profile("fuzz", settings.get_profile("default"), derandomize=F
 settings.load_profile("fuzz" if "HEADGATE_FUZZ" in os.environ else "default")
 
 
+#: Tests run hundreds of tiny queries, each with a plan of its own. To compile them, and to plan them anew at every
+#: shuffle, would take most of the time.
+_INTERPRETED = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A Spark session on two cores, the same one for all tests."""
@@ -37,3 +46,14 @@ def spark() -> Iterator[SparkSession]:
     running = session(master="local[2]", app_name="headgate-tests", spark_sql_shuffle_partitions=2)
     yield running
     running.stop()
+
+
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Spark without code generation, for what is tested many times over."""
+    before: dict[str, Any] = {name: spark.conf.get(name) for name in _INTERPRETED}
+    for name, value in _INTERPRETED.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)

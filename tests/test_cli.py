@@ -343,8 +343,9 @@ class TestRun:
         (tmp_path / "in").mkdir()
         (tmp_path / "in" / "m.csv").write_text(CSV.replace(",2\n", ",two\n"))
         script = FLOW.replace("parquet 'in'", f"csv '{tmp_path}/in'").replace("'out'", f"'{tmp_path}/out'")
+        script = script.replace("max_files_per_batch = 1", "mode = 'FAILFAST'")
         (tmp_path / "flow.sql").write_text(script)
-        ended = run("run", str(tmp_path / "flow.sql"))
+        ended = run("run", str(tmp_path / "flow.sql"), "--once")
         assert (ended.code, ended.out) == (1, "")
         (error,) = (line for line in ended.err.splitlines() if line.startswith("error: "))
         assert "m.csv" in error

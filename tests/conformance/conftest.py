@@ -1,19 +1,10 @@
-"""Set-up of the conformance suite: user-defined aggregates, and Spark without code generation.
-
-The suite runs hundreds of tiny queries, each with a plan of its own; compiling them would take most of the time.
-"""
+"""Set-up of the conformance suite: user-defined aggregates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from pyspark.sql import SparkSession
 
 import headgate as hg
-
-_SETTINGS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 class Product:
@@ -52,13 +43,3 @@ class Span:
 def user_aggregates() -> None:
     hg.register_aggregate("product", Product(), returns="double")
     hg.register_aggregate("span", Span(), returns="double")
-
-
-@pytest.fixture
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    before: dict[str, Any] = {name: spark.conf.get(name) for name in _SETTINGS}
-    for name, value in _SETTINGS.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, value)

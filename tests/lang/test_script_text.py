@@ -139,11 +139,18 @@ def test_create_sink() -> None:
 def test_a_sink_for_late_tuples() -> None:
     sink = one("create sink for talkers late into parquet 'late/talkers'")
     assert isinstance(sink, CreateSink)
-    assert (sink.name, sink.late, sink.path) == ("talkers", True, "late/talkers")
+    assert (sink.name, sink.output, sink.path) == ("talkers", "late", "late/talkers")
     assert to_sql(sink) == "CREATE SINK FOR talkers LATE INTO parquet 'late/talkers'"
     of_a_query_named_late = one("CREATE SINK FOR late INTO console")
     assert isinstance(of_a_query_named_late, CreateSink)
-    assert (of_a_query_named_late.name, of_a_query_named_late.late) == ("late", False)
+    assert (of_a_query_named_late.name, of_a_query_named_late.output) == ("late", "answers")
+
+
+def test_a_sink_for_bad_tuples() -> None:
+    sink = one("CREATE SINK FOR Main BAD INTO console")
+    assert isinstance(sink, CreateSink)
+    assert (sink.name, sink.output) == ("Main", "bad")
+    assert to_sql(sink) == "CREATE SINK FOR Main BAD INTO console"
 
 
 def test_names_in_backticks() -> None:

@@ -254,12 +254,21 @@ def test_a_script_is_bound_as_a_whole() -> None:
     assert stream.source == Source("Main", (Field("ts", "timestamp"), Field("Len", "int")), "ts")
     assert (query.name, query.properties) == ("q", {"gap": 3})
     assert [f.name for f in query.plan.fields] == ["top", "window_start", "window_end"]
-    assert (sink.query, sink.format, sink.path, sink.options, sink.late) == ("q", "parquet", "out", {"a": 1}, False)
+    assert (sink.of, sink.format, sink.path, sink.options, sink.output) == ("q", "parquet", "out", {"a": 1}, "answers")
 
 
 def test_a_sink_for_late_tuples() -> None:
     script = bind_script(parse_script(f"{STREAM}{QUERY}CREATE SINK FOR Q LATE INTO parquet 'late';"))
-    assert [(sink.query, sink.path, sink.late) for sink in script.sinks] == [("q", "late", True)]
+    assert [(sink.of, sink.path, sink.output) for sink in script.sinks] == [("q", "late", "late")]
+    assert script.sinks_of_query("q") == list(script.sinks)
+
+
+def test_a_sink_for_bad_tuples_is_one_of_a_stream() -> None:
+    script = bind_script(parse_script(f"{STREAM}{QUERY}CREATE SINK FOR main BAD INTO parquet 'bad';"))
+    assert [sink.of for sink in script.sinks_of_stream("Main")] == ["Main"]
+    assert script.sinks_of_query("q") == []
+    with pytest.raises(ScriptError, match="a sink for q, which is not a stream"):
+        bind_script(parse_script(f"{STREAM}{QUERY}CREATE SINK FOR q BAD INTO parquet 'bad';"))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -185,9 +186,35 @@ class TestSources:
         assert_same(collected(run.results("melded")), exact(sql, 32, **streams))
         assert run.status()["rows"] == {"Listed": 12, "Given": 9, "Known": 12}
 
-    def test_a_malformed_record_stops_the_flow_and_hurts_nothing(self, spark: SparkSession, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("format_", ["csv", "json"])
+    def test_bad_tuples_are_counted_and_hurt_nothing(self, spark: SparkSession, tmp_path: Path, format_: str) -> None:
+        bad = [[("soon", "a", 1), (21, "c", "many")], [(None, "b", 7)]]
+        arrive(tmp_path / "in", [[*FILES[0], *bad[0]], FILES[1], [*FILES[2], *bad[1]], FILES[3]], format_)
+        queries = {"counts": COUNTS, "large": "SELECT k, v FROM Main WHERE ts > 20"}
+        flow = flow_over(spark, tmp_path, queries, files(tmp_path / "in", format_))
+        flow.sink("Main", hg.sinks.memory(), output="bad")
+        run = flow.run_available()
+        assert_same(collected(run.results("counts")), exact(COUNTS, 44, Main=table(spark, ROWS)))
+        assert_same(collected(run.results("large")), exact(queries["large"], Main=table(spark, ROWS)))
+        assert (run.status()["bad"], run.status()["rows"]) == ({"Main": 3}, {"Main": len(ROWS) + 3})
+        delivered = run.results("Main", output="bad").collect()
+        assert len(delivered) == 3
+        records = [row["record"] for row in delivered if row["record"] is not None]
+        assert sorted("soon" in record for record in records) == [False, True]
+        assert [row["v"] for row in delivered if row["record"] is None] == [7]
+
+    def test_a_stream_without_progress_counts_malformed_records(self, spark: SparkSession, tmp_path: Path) -> None:
+        arrive(tmp_path / "in", [[*FILES[0], ("soon", "a", 1)]], "csv")
+        flow = hg.Flow(spark, "test", str(tmp_path / "checkpoint"))
+        flow.stream("Main", files(tmp_path / "in", "csv"))
+        flow.query("all_of_them", "SELECT ts, k, v FROM Main")
+        run = flow.run_available()
+        assert sorted(row["ts"] for row in run.results("all_of_them").collect()) == [1, 8, 12]
+        assert run.status()["bad"] == {"Main": 1}
+
+    def test_a_malformed_record_stops_the_flow_if_asked(self, spark: SparkSession, tmp_path: Path) -> None:
         arrive(tmp_path / "in", [*FILES[:2], [("soon", "a", 1)]], "csv")
-        source = files(tmp_path / "in", "csv")
+        source = replace(files(tmp_path / "in", "csv"), options={"mode": "FAILFAST"})
         with told(hg.SourceError, "2.csv"):
             flow_over(spark, tmp_path, {"counts": COUNTS}, source).run_available()
         write(tmp_path / "in" / "2.csv", "csv", FILES[2], ["ts", "k", "v"])
@@ -565,11 +592,11 @@ class TestBadInput:
             flow.run_available()
 
     def test_sinks(self, flow: hg.Flow) -> None:
-        with told(hg.FlowError, "a sink for count, which is not a query", "did you mean counts?"):
+        with told(hg.FlowError, "there is no query count in the flow: did you mean counts?"):
             flow.sink("count", hg.sinks.memory())
         with told(hg.FlowError, "'results' is not a sink: give hg.sinks.parquet"):
             flow.sink("counts", "results")
-        with told(hg.FlowError, "a query has the outputs answers and late, not early"):
+        with told(hg.FlowError, "there is no output early: there are answers, late, bad"):
             flow.sink("counts", hg.sinks.memory(), output="early")
 
     def test_nothing_to_run(self, spark: SparkSession, tmp_path: Path) -> None:
@@ -584,11 +611,11 @@ class TestBadInput:
 
     def test_results_of_what_is_not_there(self, flow: hg.Flow) -> None:
         run = flow.run_available()
-        with told(hg.FlowError, "there is no query count: did you mean counts?"):
+        with told(hg.FlowError, "there is no query count in the flow: did you mean counts?"):
             run.results("count")
         with told(hg.FlowError, "late tuples of counts are not kept"):
             run.results("counts", output="late")
-        with told(hg.FlowError, "a query has the outputs answers and late, not early"):
+        with told(hg.FlowError, "there is no output early: there are answers, late, bad"):
             run.results("counts", output="early")
 
     def test_a_checkpoint_of_other_queries(self, spark: SparkSession, tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from headgate.runtime.manifest import sealed, whole
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-BATCHES = batches(6)
+pytestmark = pytest.mark.usefixtures("interpreted")
+BATCHES = batches(5)
 
 
 class CrashError(Exception):

@@ -50,34 +50,36 @@ def explain_script(script: Script, strategy: Strategy | None = None) -> str:
     """The streams of a script, and each of its queries with its plan."""
     if not script.queries:
         raise ScriptError("the script has no query to explain: add CREATE QUERY name AS SELECT ...")
-    streams = [stream_line(s) for s in script.streams]
+    streams = [stream_line(s, script) for s in script.streams]
     queries = [_query_text(query, script, strategy) for query in script.queries]
     return "\n\n".join(["\n".join(streams), *queries])
 
 
-def stream_line(stream: ScriptStream) -> str:
+def stream_line(stream: ScriptStream, script: Script) -> str:
     """A stream of a script in a line. Options are left out: they may hold passwords."""
     progress = stream.statement.progress
     promise = to_sql(progress) if progress is not None else "no PROGRESS: nothing closes a window until it ends"
-    return f"Stream {stream.name} from {stream.statement.format}, {promise}"
+    sinks = map(sink_words, script.sinks_of_stream(stream.name))
+    return "; ".join([f"Stream {stream.name} from {stream.statement.format}, {promise}", *sinks])
 
 
 def sink_words(sink: ScriptSink) -> str:
     """Where a sink of a script goes.
 
     >>> from headgate.plan.script import ScriptSink
-    >>> sink_words(ScriptSink("talkers", "parquet", "late", {}, late=True))
+    >>> sink_words(ScriptSink("talkers", "parquet", "late", {}, "late"))
     "late tuples into parquet 'late'"
     """
     path = f" '{sink.path}'" if sink.path is not None else ""
-    return f"{'late tuples ' if sink.late else ''}into {sink.format}{path}"
+    what = "" if sink.output == "answers" else f"{sink.output} tuples "
+    return f"{what}into {sink.format}{path}"
 
 
 def _query_text(query: ScriptQuery, script: Script, strategy: Strategy | None) -> str:
     head = [f"Query {query.name}"]
     if query.properties:
         head[0] += f" with {', '.join(to_sql(p) for p in query.statement.find_all(Option))}"
-    sinks = [f"  {sink_words(sink)}" for sink in script.sinks if sink.query == query.name]
+    sinks = [f"  {sink_words(sink)}" for sink in script.sinks_of_query(query.name)]
     return "\n".join([*head, *sinks, explain(query.plan, strategy)])
 
 

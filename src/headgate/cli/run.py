@@ -129,10 +129,11 @@ def _watch(run: Run, wish: _Wish) -> None:
 
 def _opening(script: Script, checkpoint: str, resumed_after: int | None) -> Iterator[str]:
     """What runs, where answers go, and what it goes on from."""
-    yield from map(stream_line, script.streams)
+    yield from (stream_line(stream, script) for stream in script.streams)
     for query in script.queries:
-        places = [sink_words(sink) for sink in script.sinks if sink.query == query.name]
-        if all(sink.late for sink in script.sinks if sink.query == query.name):
+        sinks = script.sinks_of_query(query.name)
+        places = [sink_words(sink) for sink in sinks]
+        if all(sink.output == "late" for sink in sinks):
             places.append("answers kept in the checkpoint: it has no sink")
         yield f"Query {query.name} {'; '.join(places)}"
     since = "new" if resumed_after is None else f"resumed after batch {resumed_after}"

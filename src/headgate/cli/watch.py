@@ -50,7 +50,7 @@ def batch_line(report: BatchReport, status: Mapping[str, Any], now: datetime) ->
     """A batch in a line, with the progress and the state that the flow has now.
 
     >>> from headgate.runtime.loop import BatchReport
-    >>> report = BatchReport(7, 9000, {"ingest": 0.5, "close": 0.25}, {"talkers": 40}, {"talkers": 0})
+    >>> report = BatchReport(7, 9000, {"ingest": 0.5, "close": 0.25}, {"talkers": 40}, {"talkers": 0}, 5, 9)
     >>> status = {"progress": {"Main": datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)}, "state": {"bytes": 12_000}}
     >>> batch_line(report, status, datetime(2026, 1, 1, 12, 0, 9, tzinfo=UTC))
     'batch 7: 9,000 rows in 0.75 s, 12,000 rows/s; 40 answers, 0 late; Main 12:00:00, 9.0 seconds behind; state 12.0 kB'

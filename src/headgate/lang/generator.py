@@ -86,8 +86,8 @@ class HeadgateGenerator(SparkGenerator):
         return f"CREATE QUERY {self.sql(node, 'this')}{with_} AS{self.sep()}{self.sql(node, 'expression')}"
 
     def create_sink_text(self, node: nodes.CreateSink) -> str:
-        late = " LATE" if node.late else ""
-        return " ".join((f"CREATE SINK FOR {self.sql(node, 'this')}{late} INTO", *self._place(node)))
+        output = "" if node.output == "answers" else f" {node.output.upper()}"
+        return " ".join((f"CREATE SINK FOR {self.sql(node, 'this')}{output} INTO", *self._place(node)))
 
     def _place(self, node: nodes.CreateStream | nodes.CreateSink) -> list[str]:
         """Where a stream comes from or a sink writes to: format, path, options."""

@@ -203,18 +203,22 @@ class CreateQuery(exp.Expression):
 class CreateSink(_Place):
     """`CREATE SINK FOR talkers INTO parquet 'results/talkers'`; `this` names the query.
 
-    With LATE behind the name, it takes the tuples that came too late for the query.
+    With LATE behind the name, it takes the tuples that came too late for the query. With BAD behind the name of a
+    stream, it takes the tuples of the stream that cannot be used.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {
         "this": True,
-        "late": False,
+        "output": False,
         "format": True,
         "path": False,
         "options": False,
     }
 
-    late: bool = _flag("late")
+    @property
+    def output(self) -> str:
+        """What it takes: answers, late or bad."""
+        return str(self.args.get("output") or "answers")
 
 
 Statement = CreateStream | CreateQuery | CreateSink

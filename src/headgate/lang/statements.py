@@ -147,12 +147,12 @@ class HeadgateParser(QueryParser):
     def _parse_create_sink(self) -> CreateSink:
         if not self._match_text_seq("FOR"):
             self.raise_error("expected FOR")
-        name = self._parse_name("the name of a query")
-        late = self._match_text_seq("LATE")
-        self._require(TokenType.INTO, "INTO" if late else "LATE or INTO")
+        name = self._parse_name("the name of a query or a stream")
+        output = next((word.lower() for word in ("LATE", "BAD") if self._match_text_seq(word)), None)
+        self._require(TokenType.INTO, "INTO" if output else "LATE, BAD or INTO")
         place = self._parse_format()
         options = self._parse_options() if self._match_text_seq("OPTIONS") else None
-        return self.expression(CreateSink(this=name, late=late, **place, options=options))
+        return self.expression(CreateSink(this=name, output=output, **place, options=options))
 
     def _parse_format(self) -> dict[str, exp.Expr]:
         """The name of a format, dots allowed, and the path that may follow it."""

@@ -103,7 +103,7 @@ def _per_window(given: _Input, tuples: DataFrame, group: Sequence[str]) -> DataF
     reduced = tuples.groupBy(*group).agg(
         *partials.aggregates(),
         *(F.expr(_direct(c, given.node.attribute)).alias(c.name) for c in holistic),
-        *(user.collected(c).alias(c.name) for c in users),
+        *(F.expr(user.collected(c)).alias(c.name) for c in users),
     )
     answers = {c.name: user.folded(_user(c), c.name, len(c.arguments)) for c in users}
     finals = {name: F.expr(sql) for name, sql in partials.finals.items()}
@@ -228,7 +228,7 @@ def _by_value(
 def _by_state(panes: DataFrame, keys: Sequence[str], cut: _Cut, call: Call, spec: Panes) -> DataFrame:
     """A user-defined call: a state for each pane, merged for each window."""
     function, size, step = _user(call), spec.per_window, spec.per_slide
-    states = cut.numbered(panes.groupBy(*keys, PANE).agg(user.collected(call).alias("_hg_tuples")))
+    states = cut.numbered(panes.groupBy(*keys, PANE).agg(F.expr(user.collected(call)).alias("_hg_tuples")))
     first, last = f"{floor_div(f'{PANE} - {size}L', step)} + 1", floor_div(PANE, step)
     windows = states.select(
         *keys, PANE, user.state(function, "_hg_tuples", len(call.arguments)).alias("_hg_state")

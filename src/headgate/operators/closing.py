@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
-from headgate.aggregates import UserAggregate
+from headgate.aggregates import Merge, UserAggregate
 from headgate.operators import user
 from headgate.operators.aggregate import joined, over_values
 from headgate.operators.ingest import PANE, STATE, TABLE
-from headgate.operators.partials import ROWS, Additive, PartialColumn, merge
+from headgate.operators.partials import ROWS, Additive, PartialColumn, merging
 from headgate.operators.rollup import WINDOW_ID, roll_up
-from headgate.operators.sql import floor_div, quoted, text
+from headgate.operators.sql import THESE, floor_div, queried, quoted, text
 from headgate.operators.tables import Member, Table
 from headgate.plan.feeds import Feed
 from headgate.plan.nodes import SAMPLING_RATE, Aggregate
@@ -84,19 +84,28 @@ def _merged(state: DataFrame, table: Table, specs: Sequence[_Spec]) -> DataFrame
     """The partials of the closing windows of a table, as (keys, _hg_spec, _hg_wid, columns)."""
     columns = [PartialColumn(c.name, c.template, c.merge) for c in table.columns]
     additive = Additive.of(columns)
-    rows = _rows(state, table, specs).select(TABLE, *table.keys, PANE, *(c.name for c in columns))
-    rows = additive.spread(rows, table.keys or [TABLE])
+    merged = merging(additive, {c.name: c.type for c in table.columns if c.merge is not Merge.MOMENTS})
+    rows, source = state, f"{THESE} WHERE {_held(table, specs)}"
+    if additive.centres:
+        needed = ", ".join([TABLE, *table.keys, PANE, *(c.name for c in columns)])
+        rows = queried(rows, f"SELECT {needed} FROM {source}")
+        rows, source = additive.spread(rows, table.keys or [TABLE]), THESE
     if any(_rolled_up(*spec) for spec in specs):
-        whole = additive.gather(merge(rows, [*table.keys, PANE], additive))
+        whole = additive.gather(queried(rows, _grouped([*table.keys, PANE], merged, source)))
         return reduce(DataFrame.unionByName, (_by_roll_up(whole, table, columns, i, *s) for i, s in enumerate(specs)))
     common = _common(specs)
     if common is not None:
-        first, last = common
-        low, high = _by_batch(table, first), _by_batch(table, last)
-        lumped = F.expr(f"CASE WHEN {PANE} >= {low} AND {PANE} <= {high} THEN {low} ELSE {PANE} END")
-        rows = merge(rows.withColumn(PANE, lumped), [TABLE, *table.keys, PANE], additive)
-    windows = _in_windows(rows, table, specs)
-    return additive.gather(merge(windows, [*table.keys, _SPEC, WINDOW_ID], additive))
+        low, high = (_by_batch(table, pane) for pane in common)
+        lumped = f"CASE WHEN {PANE} >= {low} AND {PANE} <= {high} THEN {low} ELSE {PANE} END AS {PANE}"
+        kept = ", ".join([TABLE, *table.keys, lumped, *(name for name, _ in additive.parts), *additive.centres])
+        source = f"({_grouped([TABLE, *table.keys, PANE], merged, f'(SELECT {kept} FROM {source})')})"
+    windows = f"({_in_windows(source, table, specs)})"
+    return additive.gather(queried(rows, _grouped([*table.keys, _SPEC, WINDOW_ID], merged, windows)))
+
+
+def _grouped(group: Sequence[str], aggregates: Mapping[str, str], source: str) -> str:
+    columns = ", ".join([*group, *(f"{sql} AS {name}" for name, sql in aggregates.items())])
+    return f"SELECT {columns} FROM {source} GROUP BY {', '.join(group)}"
 
 
 def _rolled_up(panes: Panes, closing: Closing) -> bool:
@@ -105,12 +114,11 @@ def _rolled_up(panes: Panes, closing: Closing) -> bool:
     return overlap >= _COMMON and closing.last - closing.first >= overlap
 
 
-def _rows(state: DataFrame, table: Table, specs: Sequence[_Spec]) -> DataFrame:
+def _held(table: Table, specs: Sequence[_Spec]) -> str:
+    """Whether a row of the state is one of a table and in a closing window."""
     first = min(closing.first * panes.per_slide for panes, closing in specs)
     last = max(closing.last * panes.per_slide + panes.per_window - 1 for panes, closing in specs)
-    return state.where(
-        f"{TABLE} = {table.number} AND {PANE} >= {_by_batch(table, first)} AND {PANE} <= {_by_batch(table, last)}"
-    )
+    return f"{TABLE} = {table.number} AND {PANE} >= {_by_batch(table, first)} AND {PANE} <= {_by_batch(table, last)}"
 
 
 def _by_roll_up(
@@ -128,10 +136,10 @@ def _common(specs: Sequence[_Spec]) -> tuple[int, int] | None:
     return (first, last) if windows > 1 and last - first + 1 >= _COMMON else None
 
 
-def _in_windows(rows: DataFrame, table: Table, specs: Sequence[_Spec]) -> DataFrame:
-    """Each row once for each closing window that holds its pane."""
+def _in_windows(source: str, table: Table, specs: Sequence[_Spec]) -> str:
+    """Each row of a source once for each closing window that holds its pane."""
     if len(specs) == 1 and specs[0][0].per_window == specs[0][0].per_slide == 1:
-        return rows.select("*", F.lit(0).alias(_SPEC), F.col(PANE).alias(WINDOW_ID))
+        return f"SELECT *, 0 AS {_SPEC}, {PANE} AS {WINDOW_ID} FROM {source}"
     spans = []
     for i, (panes, closing) in enumerate(specs):
         first = f"{floor_div(f'{PANE} - {panes.per_window}L', panes.per_slide)} + 1"
@@ -140,14 +148,11 @@ def _in_windows(rows: DataFrame, table: Table, specs: Sequence[_Spec]) -> DataFr
         spans.append((i, first, last))
     if len(specs) == 1:
         i, first, last = spans[0]
-        windows = F.explode(F.expr(f"CASE WHEN {first} <= {last} THEN sequence({first}, {last}) END"))
-        return rows.select("*", F.lit(i).alias(_SPEC), windows.alias(WINDOW_ID))
+        windows = f"explode(CASE WHEN {first} <= {last} THEN sequence({first}, {last}) END)"
+        return f"SELECT *, {i} AS {_SPEC}, {windows} AS {WINDOW_ID} FROM {source}"
     structs = ", ".join(f"struct({i} AS {_SPEC}, {first} AS _first, {last} AS _last)" for i, first, last in spans)
-    return (
-        rows.select("*", F.inline(F.expr(f"array({structs})")))
-        .where("_first <= _last")
-        .select("*", F.explode(F.expr("sequence(_first, _last)")).alias(WINDOW_ID))
-    )
+    inlined = f"SELECT *, inline(array({structs})) FROM {source}"
+    return f"SELECT *, explode(sequence(_first, _last)) AS {WINDOW_ID} FROM ({inlined}) WHERE _first <= _last"
 
 
 def _by_batch(table: Table, number: int) -> str:
@@ -164,8 +169,9 @@ def _with_extra(windows: DataFrame, state: DataFrame, table: Table, extra: Table
     if extra.state is not None:
         function = extra.state.function
         assert isinstance(function, UserAggregate)
-        rows = _in_windows(_rows(state, extra, [spec]).select(TABLE, *keys, PANE, STATE), extra, [spec])
-        lists = rows.groupBy(*keys, WINDOW_ID).agg(F.collect_list(STATE).alias("_hg_states"))
+        held = f"(SELECT {', '.join([TABLE, *keys, PANE, STATE])} FROM {THESE} WHERE {_held(extra, [spec])})"
+        collected = {"_hg_states": f"collect_list({STATE})"}
+        lists = queried(state, _grouped([*keys, WINDOW_ID], collected, f"({_in_windows(held, extra, [spec])})"))
         answer = user.merged_states(function, "_hg_states").alias(extra.state.name)
         return joined(windows, lists.select(*keys, WINDOW_ID, answer), keys)
     counts = _merged(state, extra, [spec])
@@ -180,14 +186,14 @@ def _with_extra(windows: DataFrame, state: DataFrame, table: Table, extra: Table
 
 def _structs(windows: DataFrame, table: Table, members: Sequence[tuple[Member, int]]) -> DataFrame:
     """The answers of queries over the merged partials of their windows, one struct for each."""
-    values: dict[str, Column] = {}
-    structs: list[Column] = []
+    values: list[str] = []
+    structs: list[str] = []
     for i, (member, number) in enumerate(members):
         node, above = member.query.aggregate, member.query.above
         assert node is not None
         assert above is not None
         fields = {f.name: f"_hg_a{i}_{j}" for j, f in enumerate(node.fields)}
-        values |= {fields[name]: column for name, column in _values(member, table, node).items()}
+        values += [f"{sql} AS {fields[name]}" for name, sql in _values(member, table, node).items()]
         named = Feed(above.stream, None, {name: exp.column(alias) for name, alias in fields.items()})
         columns = [f"{text(named.of(e))} AS {quoted(name)}" for name, e in above.columns.items()]
         conditions = [f"{_SPEC} = {number}"]
@@ -195,14 +201,15 @@ def _structs(windows: DataFrame, table: Table, members: Sequence[tuple[Member, i
         conditions += [text(named.of(above.where))] if above.where is not None else []
         struct = f"struct({', '.join([*columns, f'1.0D AS {SAMPLING_RATE}'])})"
         met = " AND ".join(f"({c})" for c in conditions)
-        structs.append(F.expr(f"CASE WHEN {met} THEN {struct} END").alias(member.query.name))
-    answered = windows.select("*", *(c.alias(name) for name, c in values.items())).select(*structs)
-    return answered.where(" OR ".join(f"{quoted(m.query.name)} IS NOT NULL" for m, _ in members))
+        structs.append(f"CASE WHEN {met} THEN {struct} END AS {quoted(member.query.name)}")
+    answered = f"SELECT {', '.join(structs)} FROM (SELECT *, {', '.join(values)} FROM {THESE})"
+    any_answer = " OR ".join(f"{quoted(m.query.name)} IS NOT NULL" for m, _ in members)
+    return queried(windows, f"SELECT * FROM ({answered}) WHERE {any_answer}")
 
 
-def _values(member: Member, table: Table, node: Aggregate) -> dict[str, Column]:
+def _values(member: Member, table: Table, node: Aggregate) -> dict[str, str]:
     """The columns of the aggregate's answer over the merged partials."""
-    found = {k.name: F.col(key) for k, key in zip(node.keys, table.keys, strict=True)}
+    found = {k.name: key for k, key in zip(node.keys, table.keys, strict=True)}
     for call in node.calls:
-        found[call.name] = F.expr(member.finals[call.name]) if call.name in member.finals else F.col(quoted(call.name))
-    return found | {name: F.expr(sql) for name, sql in member.finals.items() if name not in found}
+        found[call.name] = member.finals.get(call.name) or quoted(call.name)
+    return found | {name: sql for name, sql in member.finals.items() if name not in found}

@@ -15,14 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, GroupedData
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.aggregates import UserAggregate
 from headgate.operators import user
-from headgate.operators.sql import floor_div, literal, position, quoted
+from headgate.operators.sql import THESE, ddl, floor_div, literal, position, queried, quoted
 from headgate.operators.tables import Table, over_stream
-from headgate.plan.nodes import Call
 from headgate.windows import Number
 
 TABLE, PANE = "_hg_table", "_hg_pane"
@@ -32,7 +31,11 @@ FIGURES = ("rows", "lowest", "highest", "punctuated", "bad")
 #: How far each group of a stream got, for the rules that ask: rows of no table.
 NO_TABLE, GROUP, GROUP_FIGURES = -1, "_hg_group", ("rows", "highest", "punctuated")
 STATE = "p0_binary"
-_MERGES = {"rows": F.sum, "lowest": F.min, "highest": F.max, "punctuated": F.max, "bad": F.sum}
+#: In streams of records that may not fit the schema: such a record as it is; NULL for all others.
+MALFORMED = "_hg_malformed"
+_MERGES = {"rows": "sum", "lowest": "min", "highest": "max", "punctuated": "max", "bad": "sum"}
+#: What is observed is one struct under this name.
+FIGURES_OBSERVED = "figures"
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,19 @@ class Watch:
     attribute: str | None
     punctuated_by: str | None = None
     by: str | None = None
+    marked: bool = False
+    """Whether records that do not fit the schema are marked by MALFORMED."""
+
+    def place(self, df: DataFrame) -> str:
+        """The place of a tuple on the axis, as SQL: NULL if it is bad."""
+        place = position(df, self.attribute) if self.attribute else "CAST(NULL AS BIGINT)"
+        return f"CASE WHEN {MALFORMED} IS NULL THEN {place} END" if self.marked and self.attribute else place
+
+    def is_bad(self, df: DataFrame) -> str:
+        """Whether a tuple cannot be used, as SQL: it is malformed, or has no place."""
+        if self.attribute:
+            return f"({self.place(df)}) IS NULL"
+        return f"{MALFORMED} IS NOT NULL" if self.marked else "false"
 
 
 def ingested(
@@ -63,24 +79,26 @@ def ingested(
 def _branches(df: DataFrame, watch: Watch, tables: Sequence[Table], late: Mapping[str, Number]) -> list[DataFrame]:
     carrier = _carrier(tables, watch.stream)
     branches = [
-        _reduced(df, table, i, late, watch if (table.number, i) == carrier else None)
+        _reduced(df, table, i, late, watch, (table.number, i) == carrier)
         for table in tables
         for i, feed in enumerate(table.feeds)
         if feed.stream == watch.stream
     ]
     if carrier is None:
-        branches.append(df.agg(*_figures(df, watch)))
+        figures = ", ".join(f"{sql} AS {figure(watch.stream, name)}" for name, sql in _figure_sql(df, watch).items())
+        branches.append(queried(df, f"SELECT {figures} FROM {THESE}"))
     if watch.by is not None:
         branches.append(_by_group(df, watch))
     return branches
 
 
-def observations(rows: DataFrame, watches: Sequence[Watch]) -> list[Column]:
+def observation(rows: DataFrame, watches: Sequence[Watch]) -> Column:
     """What to observe of ingested rows: the figures of each stream, and how many panes there are and where."""
-    figures = [_MERGES[name](figure(w.stream, name)).alias(figure(w.stream, name)) for w in watches for name in FIGURES]
-    if PANE not in rows.columns:
-        return figures
-    return [F.min(_AT).alias("first"), F.max(_AT).alias("last"), F.count(PANE).alias("panes"), *figures]
+    names = [(figure(w.stream, name), name) for w in watches for name in FIGURES]
+    figures = [f"{_MERGES[name]}({column}) AS {column}" for column, name in names]
+    if PANE in rows.columns:
+        figures += [f"min({_AT}) AS first", f"max({_AT}) AS last", f"count({PANE}) AS panes"]
+    return F.expr(f"struct({', '.join(figures)})").alias(FIGURES_OBSERVED)
 
 
 def figure(stream: str, name: str) -> str:
@@ -93,7 +111,8 @@ def partial_rows(rows: DataFrame) -> DataFrame | None:
     if TABLE not in rows.columns:
         return None
     kept = f"{PANE} IS NOT NULL OR {TABLE} = {NO_TABLE}" if PANE in rows.columns else f"{TABLE} IS NOT NULL"
-    return rows.where(kept).select(*(c for c in rows.columns if c != _AT and not c.startswith(_FIGURE)))
+    columns = [c for c in rows.columns if c != _AT and not c.startswith(_FIGURE)]
+    return queried(rows, f"SELECT {', '.join(columns)} FROM {THESE} WHERE {kept}")
 
 
 def _carrier(tables: Sequence[Table], stream: str) -> tuple[int, int] | None:
@@ -109,48 +128,53 @@ def _carrier(tables: Sequence[Table], stream: str) -> tuple[int, int] | None:
     )
 
 
-def _reduced(df: DataFrame, table: Table, i: int, late: Mapping[str, Number], carries: Watch | None) -> DataFrame:
+def _reduced(df: DataFrame, table: Table, i: int, late: Mapping[str, Number], watch: Watch, carries: bool) -> DataFrame:
     """The partial rows that the tuples of a feed make, with the figures of the stream where they are carried along."""
     feed, window = table.feeds[i], table.members[0].query.window
     conditions = {m.guard: _conditions(m.guard.where[i], feed.place, late.get(m.query.name)) for m in table.members}
     counts = _any_of(conditions.values())
+    if watch.marked:
+        counts.append(f"{MALFORMED} IS NULL")
     if window.range < window.slide:
         offset = f"pmod({feed.place} - {literal(window.origin)}, {literal(window.slide)})"
         counts.append(f"{offset} < {literal(window.range)}")
     keys = dict(zip(table.keys, feed.keys, strict=True))
     start = _start(table, feed.place)
-    if carries is None:
-        df = df.where(" AND ".join([f"({feed.place}) IS NOT NULL", *counts]))
+    where = "true"
+    if not carries:
+        where = " AND ".join([f"({feed.place}) IS NOT NULL", *counts])
     elif counts:
         # The tuples that no query counts are looked at as well: they are one group without a pane.
         counted = " AND ".join(counts)
         keys = {name: f"CASE WHEN {counted} THEN {sql} END" for name, sql in keys.items()}
         start = f"CASE WHEN {counted} THEN {start} END"
-    grouping = [F.expr(sql).alias(name) for name, sql in keys.items()]
+    starts = start if table.eager is None else f"explode({start})"
+    group = ", ".join([*(f"{sql} AS {name}" for name, sql in keys.items()), f"{starts} AS {_START}"])
+    tuples = f"{THESE} WHERE {where}"
     if table.eager is not None:
-        df, grouping = df.select("*", *grouping, F.explode(F.expr(start)).alias(_START)), [F.col(n) for n in keys]
-        start = _START
-    grouped = df.groupBy(*grouping, F.expr(start).alias(_START))
-    figures = [] if carries is None else [figure(carries.stream, name) for name in FIGURES]
+        tuples, group = f"(SELECT *, {group} FROM {tuples})", ", ".join([*keys, _START])
     if table.state is not None:
-        reduced = _states(grouped, [*keys, _START], over_stream(table.state, table.members[0].query.feeds[i]))
-        partials = [STATE]
-    else:
-        several = len(conditions) > 1
-        columns = [
-            F.expr(c.sql(i, conditions[c.guard] if several else ())).cast(c.type).alias(c.name) for c in table.columns
-        ]
-        reduced = grouped.agg(*columns, *(_figures(df, carries) if carries is not None else []))
-        partials = [c.name for c in table.columns]
+        return _states(df, table, i, group, tuples)
+    apart = len(conditions) > 1
+    columns = {
+        c.name: f"CAST({c.sql(i, conditions[c.guard] if apart else ())} AS {ddl(c.type)})" for c in table.columns
+    }
+    if carries:
+        columns |= {figure(watch.stream, name): sql for name, sql in _figure_sql(df, watch).items()}
+    aggregates = "".join(f", {sql} AS {name}" for name, sql in columns.items())
+    reduced = f"SELECT {group}{aggregates} FROM {tuples} GROUP BY {_ordinals(len(keys) + 1)}"
+    return queried(df, f"SELECT {', '.join([*_placed(table), *keys, *columns])} FROM ({reduced})")
+
+
+def _placed(table: Table) -> list[str]:
+    """What every partial row begins with: its table and its pane, and where that starts."""
     number = floor_div(f"{_START} - {literal(table.origin)}", table.length)
-    return reduced.select(
-        F.lit(table.number).alias(TABLE),
-        F.expr(number).alias(PANE),
-        F.expr(f"CAST({_START} AS DOUBLE)").alias(_AT),
-        *keys,
-        *partials,
-        *figures,
-    )
+    return [f"{table.number} AS {TABLE}", f"{number} AS {PANE}", f"CAST({_START} AS DOUBLE) AS {_AT}"]
+
+
+def _ordinals(count: int) -> str:
+    """The first columns of a SELECT: their names may be those of a stream's columns."""
+    return ", ".join(str(i + 1) for i in range(count))
 
 
 def _any_of(conditions: Iterable[Sequence[str]]) -> list[str]:
@@ -178,33 +202,38 @@ def _less(place: str, origin: Number) -> str:
     return f"{place} - {literal(origin)}" if origin else place
 
 
-def _states(grouped: GroupedData, group: Sequence[str], call: Call) -> DataFrame:
+def _states(df: DataFrame, table: Table, i: int, group: str, tuples: str) -> DataFrame:
+    """The states of a user-defined aggregate over the tuples of a feed."""
+    assert table.state is not None
+    call = over_stream(table.state, table.members[0].query.feeds[i])
     assert isinstance(call.function, UserAggregate)
-    collected = grouped.agg(user.collected(call).alias("_hg_tuples"))
-    return collected.select(*group, user.state(call.function, "_hg_tuples", len(call.arguments)).alias(STATE))
+    by = _ordinals(len(table.keys) + 1)
+    collected = queried(df, f"SELECT {group}, {user.collected(call)} AS _hg_tuples FROM {tuples} GROUP BY {by}")
+    state = user.state(call.function, "_hg_tuples", len(call.arguments)).alias(STATE)
+    return collected.select(*table.keys, _START, state).selectExpr(*_placed(table), *table.keys, STATE)
 
 
 def _by_group(df: DataFrame, watch: Watch) -> DataFrame:
     """How far each group of a stream got, as rows of a table of their own."""
     assert watch.by is not None
-    groups = df.groupBy(F.expr(f"CAST({quoted(watch.by)} AS STRING)").alias(GROUP))
-    sql = _figure_sql(df, watch)
-    return groups.agg(*(F.expr(sql[name]).alias(f"{GROUP}_{name}") for name in GROUP_FIGURES)).select(
-        "*", F.lit(NO_TABLE).alias(TABLE), F.lit(watch.stream).alias(f"{GROUP}_stream")
-    )
-
-
-def _figures(df: DataFrame, watch: Watch) -> list[Column]:
-    return [F.expr(sql).alias(figure(watch.stream, name)) for name, sql in _figure_sql(df, watch).items()]
+    sound = df.where(f"{MALFORMED} IS NULL") if watch.marked else df
+    figures = _figure_sql(df, watch)
+    columns = [
+        f"CAST({quoted(watch.by)} AS STRING) AS {GROUP}",
+        *(f"{figures[name]} AS {GROUP}_{name}" for name in GROUP_FIGURES),
+        f"{NO_TABLE} AS {TABLE}",
+        f"'{watch.stream}' AS {GROUP}_stream",
+    ]
+    return queried(sound, f"SELECT {', '.join(columns)} FROM {THESE} GROUP BY 1")
 
 
 def _figure_sql(df: DataFrame, watch: Watch) -> dict[str, str]:
-    place = position(df, watch.attribute) if watch.attribute else "CAST(NULL AS BIGINT)"
+    place = watch.place(df)
     marked = quoted(watch.punctuated_by) if watch.punctuated_by else "false"
     return {
         "rows": "count(*)",
         "lowest": f"min({place})",
         "highest": f"max({place})",
         "punctuated": f"max({place}) FILTER (WHERE {marked})",
-        "bad": f"count(*) - count({place})" if watch.attribute else "0L",
+        "bad": f"count(*) - count({place})" if watch.attribute else f"count_if({watch.is_bad(df)})",
     }

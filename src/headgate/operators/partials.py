@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from headgate.aggregates import AggregateFunction, Merge
-from headgate.operators.sql import quoted, text
+from headgate.operators.sql import ddl, quoted, text
 from headgate.plan.nodes import Aggregate, Call
 
 ROWS = "_hg_rows"
@@ -168,8 +168,14 @@ def same_type(column: Column, type_: T.DataType) -> Column:
 
 def merge(rows: DataFrame, group: Sequence[str], additive: Additive) -> DataFrame:
     """The parts of rows merged by group; without any part, only the groups with the number of their rows."""
-    types = {name: rows.schema[name].dataType for name, _ in additive.parts}
-    parts = [same_type(merged(F.col(name), how), types[name]).alias(name) for name, how in additive.parts]
-    centres = [F.max(c).alias(c) for c in additive.centres]
-    grouped = rows.groupBy(*group)
-    return grouped.agg(*parts, *centres) if parts else grouped.agg(F.count("*").alias(ROWS))
+    merged_parts = merging(additive, {name: rows.schema[name].dataType for name, _ in additive.parts})
+    return rows.groupBy(*group).agg(*(F.expr(sql).alias(name) for name, sql in merged_parts.items()))
+
+
+def merging(additive: Additive, types: Mapping[str, T.DataType]) -> dict[str, str]:
+    """The aggregates in Spark SQL that merge parts, some of which are known to have these types."""
+    parts = {name: f"{how.value}({name})" for name, how in additive.parts}
+    for name, type_ in types.items():
+        if isinstance(type_, T.DecimalType):  # Spark widens a decimal each time it is summed.
+            parts[name] = f"CAST({parts[name]} AS {ddl(type_)})"
+    return parts | {centre: f"max({centre})" for centre in additive.centres} or {ROWS: "count(*)"}

@@ -13,6 +13,8 @@ from headgate.windows import Number
 
 _MICROS_A_DAY = 86_400_000_000
 _NTZ_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+#: The name of the rows in a text for `queried`.
+THESE = "_hg_these"
 #: Numbers that are not whole are placed with this many digits behind the point.
 DIGITS = 12
 
@@ -84,6 +86,32 @@ def bound(df: DataFrame, attribute: str, place: str) -> str:
             return place
         case _:
             return f"CAST({place} AS DOUBLE)"
+
+
+def ddl(type_: T.DataType) -> str:
+    """A type as Spark SQL reads it, whatever the names inside of it.
+
+    >>> ddl(T.StructType([T.StructField("a b", T.ArrayType(T.LongType()))]))
+    'STRUCT<`a b`: ARRAY<bigint>>'
+    """
+    match type_:
+        case T.StructType():
+            return f"STRUCT<{', '.join(f'{quoted(f.name)}: {ddl(f.dataType)}' for f in type_)}>"
+        case T.ArrayType():
+            return f"ARRAY<{ddl(type_.elementType)}>"
+        case T.MapType():
+            return f"MAP<{ddl(type_.keyType)}, {ddl(type_.valueType)}>"
+    return type_.simpleString()
+
+
+def queried(rows: DataFrame, sql: str) -> DataFrame:
+    """The answer to a query over some rows, which it calls THESE.
+
+    What is built for every batch is built as one text: each column and each step of a DataFrame is a few calls to the
+    JVM, and these take longer than Spark takes to plan what they build.
+    """
+    rows.createOrReplaceTempView(THESE)
+    return rows.sparkSession.sql(sql)
 
 
 def same_keys(keys: Sequence[str], prefix: str) -> Column:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from headgate.plan.nodes import Call
 
 
-def collected(call: Call) -> Column:
+def collected(call: Call) -> str:
     """The Spark aggregate that collects the arguments of the tuples that count: those without a NULL."""
     arguments = [text(a) for a in call.arguments]
     fields = ", ".join(f"{a} AS a{i}" for i, a in enumerate(arguments))
     conditions = [f"({a}) IS NOT NULL" for a in arguments] + ([text(call.where)] if call.where is not None else [])
     where = f" FILTER (WHERE {' AND '.join(f'({c})' for c in conditions)})" if conditions else ""
-    return F.expr(f"collect_list(struct({fields or '1 AS a0'})){where}")
+    return f"collect_list(struct({fields or '1 AS a0'})){where}"
 
 
 def folded(function: UserAggregate, tuples: str, arity: int) -> Column:

@@ -47,13 +47,13 @@ class ScriptQuery:
 
 @dataclass(frozen=True)
 class ScriptSink:
-    """Where the answers of a query go, or the tuples that came too late for it."""
+    """Where the answers of a query go, or the tuples that came too late for it, or the bad ones of a stream."""
 
-    query: str
+    of: str
     format: str
     path: str | None
     options: dict[str, OptionValue]
-    late: bool = False
+    output: str = "answers"
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,14 @@ class Script:
     streams: tuple[ScriptStream, ...]
     queries: tuple[ScriptQuery, ...]
     sinks: tuple[ScriptSink, ...]
+
+    def sinks_of_query(self, name: str) -> list[ScriptSink]:
+        """Where the answers of a query go, and its late tuples."""
+        return [s for s in self.sinks if s.of == name and s.output != "bad"]
+
+    def sinks_of_stream(self, name: str) -> list[ScriptSink]:
+        """Where the bad tuples of a stream go."""
+        return [s for s in self.sinks if s.of == name and s.output == "bad"]
 
 
 def bind_script(statements: Iterable[Statement]) -> Script:
@@ -74,7 +82,7 @@ def bind_script(statements: Iterable[Statement]) -> Script:
     ...     CREATE QUERY biggest AS SELECT max(len) AS top [RANGE 1 minute] FROM Main;
     ...     CREATE SINK FOR biggest INTO parquet 'out';
     ... '''))
-    >>> [q.name for q in script.queries], [(s.query, s.path) for s in script.sinks]
+    >>> [q.name for q in script.queries], [(s.of, s.path) for s in script.sinks]
     (['biggest'], [('biggest', 'out')])
     """
     statements = list(statements)
@@ -82,7 +90,8 @@ def bind_script(statements: Iterable[Statement]) -> Script:
     catalog = Catalog(stream.source for stream in streams)
     queries = tuple(_query(q, catalog) for q in _named_once("queries", statements, CreateQuery))
     names = {q.name.lower(): q.name for q in queries}
-    return Script(streams, queries, tuple(_sink(s, names) for s in statements if isinstance(s, CreateSink)))
+    sources = {s.name.lower(): s.name for s in streams}
+    return Script(streams, queries, tuple(_sink(s, names, sources) for s in statements if isinstance(s, CreateSink)))
 
 
 def _named_once(things: str, statements: list[Statement], kind: type[T]) -> list[T]:
@@ -142,9 +151,10 @@ def _query(statement: CreateQuery, catalog: Catalog) -> ScriptQuery:
     return ScriptQuery(statement.name, plan, statement.properties_dict, statement)
 
 
-def _sink(statement: CreateSink, queries: dict[str, str]) -> ScriptSink:
-    query = queries.get(statement.name.lower())
-    if query is None:
-        hint = did_you_mean(statement.name, queries.values())
-        raise ScriptError(f"a sink for {statement.name}, which is not a query of this script: {hint}")
-    return ScriptSink(query, statement.format, statement.path, statement.options_dict, statement.late)
+def _sink(statement: CreateSink, queries: dict[str, str], streams: dict[str, str]) -> ScriptSink:
+    kind, known = ("stream", streams) if statement.output == "bad" else ("query", queries)
+    of = known.get(statement.name.lower())
+    if of is None:
+        hint = did_you_mean(statement.name, known.values())
+        raise ScriptError(f"a sink for {statement.name}, which is not a {kind} of this script: {hint}")
+    return ScriptSink(of, statement.format, statement.path, statement.options_dict, statement.output)

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.errors import BindError, Error, FlowError
 from headgate.lang import Query, parse_query, to_sql
+from headgate.operators.ingest import MALFORMED
 from headgate.plan import Catalog, Field, Strategy, bind
 from headgate.plan import Source as SourceNode
 from headgate.plan.catalog import did_you_mean
@@ -15,9 +16,10 @@ from headgate.plan.continuous import continuous
 from headgate.plan.explain import explain
 from headgate.plan.needed import inputs_needed
 from headgate.progress import Rule
+from headgate.runtime.folder import Folder
 from headgate.runtime.loop import Loop, Outlet
 from headgate.runtime.policy import Policy, exact
-from headgate.runtime.run import OUTPUTS, Inputs, Run
+from headgate.runtime.run import Inputs, Run, check_output
 from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
 
 if TYPE_CHECKING:
@@ -26,6 +28,18 @@ if TYPE_CHECKING:
     from headgate.plan.continuous import Continuous
     from headgate.plan.nodes import Node
     from headgate.runtime.sources import Source
+
+
+#: On a local disk Hadoop starts a process for every file and folder that it makes, to set its permissions, and more of
+#: them for a file of checksums beside it, and for the logs of Spark's streams: a fifth of the time of a small batch.
+_LOCAL_DISK = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # Hadoop would go on with the file system that the caller's session has opened.
+    "fs.file.impl.disable.cache": "true",
+}
 
 
 class Flow:
@@ -53,7 +67,7 @@ class Flow:
         self.name = name
         self.checkpoint = str(checkpoint).rstrip("/")
         # A session of its own: the settings that suit small batches must not change those of the caller.
-        self._spark = _clone(spark)
+        self._spark = _clone(spark, self.checkpoint)
         self._sources: dict[str, Source | DataFrame] = {}
         self._schemas: dict[str, StructType] = {}
         self._rules: dict[str, Rule | None] = {}
@@ -89,18 +103,17 @@ class Flow:
         self._queries[name] = continuous(name, plan, strategy, bounded)
         self._texts[name] = f"{to_sql(ast)} {policy or exact()}"
 
-    def sink(self, query: str, sink: object, output: str = "answers") -> None:
-        """Sends the answers of a query to a sink; with output="late", the tuples that came too late for it."""
-        if query not in self._queries:
-            raise FlowError(
-                f"a sink for {query}, which is not a query of the flow: {did_you_mean(query, self._queries)}"
-            )
-        if output not in OUTPUTS:
-            raise FlowError(f"a query has the outputs {' and '.join(OUTPUTS)}, not {output}")
+    def sink(self, name: str, sink: object, output: str = "answers") -> None:
+        """Sends the answers of a query to a sink.
+
+        With output="late" it gets the tuples that came too late for the query; with output="bad" and the name of a
+        stream, the tuples of the stream that cannot be used: malformed records, and those without a place.
+        """
+        check_output(name, output, self._queries, self._sources)
         taker = as_sink(sink)
-        if output == "late" and isinstance(taker, MemorySink):
-            taker = ParquetSink(f"{self.checkpoint}/late/{query}")
-        self._outlets.append(Outlet(query, taker, output == "late"))
+        if output != "answers" and isinstance(taker, MemorySink):
+            taker = ParquetSink(f"{self.checkpoint}/{output}/{name}")
+        self._outlets.append(Outlet(name, taker, output))
 
     def explain(self) -> str:
         """The plans of all queries as text."""
@@ -128,7 +141,7 @@ class Flow:
     def _catalog(self) -> Catalog:
         streams = []
         for name, schema in self._schemas.items():
-            fields = tuple(Field(f.name, f.dataType.simpleString()) for f in schema)
+            fields = tuple(Field(f.name, f.dataType.simpleString()) for f in schema if f.name != MALFORMED)
             rule = self._rules[name]
             streams.append(SourceNode(name, fields, rule.attr if rule else None))
         return Catalog(streams)
@@ -145,7 +158,7 @@ class Flow:
         for name, rule in self._rules.items():
             if rule is not None:
                 wanted[name] |= {c for c in (rule.attr, rule.by, rule.punctuated_by) if c is not None}
-        if any(outlet.late for outlet in self._outlets):
+        if any(outlet.output != "answers" for outlet in self._outlets):
             return {name: list(self._schemas[name].names) for name in wanted}
         return {name: [c for c in self._schemas[name].names if c in columns] for name, columns in wanted.items()}
 
@@ -164,7 +177,7 @@ def _new(kind: str, name: str, known: Any) -> None:
         raise FlowError(f"there is a {kind} named {name} already: give this one another name")
 
 
-def _clone(spark: SparkSession) -> SparkSession:
+def _clone(spark: SparkSession, checkpoint: str) -> SparkSession:
     if not isinstance(spark, SparkSession):
         raise Error("a flow needs a SparkSession of this process, such as hg.session() gives")
     clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
@@ -174,4 +187,7 @@ def _clone(spark: SparkSession) -> SparkSession:
     clone.conf.set("spark.sql.unionOutputPartitioning", "false")
     # File systems keep checksums of their own, and Spark would write one more file beside every entry of its logs.
     clone.conf.set("spark.sql.streaming.checkpoint.fileChecksum.enabled", "false")
+    if Folder(clone, checkpoint).is_local:
+        for name, value in _LOCAL_DISK.items():
+            clone.conf.set(name, value)
     return clone

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: Where Hadoop's committer has the files of a task, before they are moved.
+_COMMITTER = "_temporary/0/_temporary"
+
+
 @dataclass(frozen=True)
 class FileInfo:
     """The name of a file in its folder, and its size in bytes."""
@@ -27,16 +31,28 @@ class FileInfo:
 class Folder:
     """Files by their names in a folder. Nothing here renames a folder, which object stores cannot do at once."""
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
+    def __init__(self, spark: SparkSession, path: str, file_system: Any = None) -> None:
         self.path = path.rstrip("/")
         self._spark = spark
         jvm: Any = spark.sparkContext._jvm
         self._jvm = jvm
         self._root = jvm.org.apache.hadoop.fs.Path(self.path)
-        self._fs = self._root.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        self._fs = file_system or self._root.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
     def __truediv__(self, name: str) -> Folder:
-        return Folder(self._spark, f"{self.path}/{name}")
+        return Folder(self._spark, f"{self.path}/{name}", self._fs)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on a disk of this machine."""
+        return str(self._fs.getUri().getScheme()) == "file"
+
+    def prepare(self) -> None:
+        """Makes it an empty folder that Spark is about to write to."""
+        self.delete()
+        if self.is_local:
+            # Hadoop would make the folders of its committer one by one, with a process for each to set permissions.
+            self._jvm.java.io.File(self._fs.makeQualified(self._root).toUri().getPath(), _COMMITTER).mkdirs()
 
     def read(self, name: str) -> str | None:
         """The text of a file, or None if there is none, or one that the file system itself knows to be cut short."""

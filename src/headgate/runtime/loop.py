@@ -23,13 +23,15 @@ from headgate.errors import StateError
 from headgate.operators.closing import Closing, answers
 from headgate.operators.compaction import compacted
 from headgate.operators.ingest import (
+    FIGURES_OBSERVED,
     GROUP,
+    MALFORMED,
     NO_TABLE,
     TABLE,
     Watch,
     figure,
     ingested,
-    observations,
+    observation,
     partial_rows,
 )
 from headgate.operators.sql import literal, position, quoted, text
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 
 #: The tuples of a batch by stream, in pieces.
 Batches = Mapping[str, Sequence[DataFrame]]
+#: What a malformed record is called where bad tuples are delivered.
+RECORD = "record"
 #: Folders of state that are merged into one once there are this many.
 _FOLDERS = 8
 #: A task, and so a file, more for each of so many rows: small files cost more to open than to read.
@@ -59,11 +63,11 @@ _ROWS_A_FILE = 200_000
 
 @dataclass(frozen=True)
 class Outlet:
-    """A sink of a query's answers, or of the tuples that came too late for it."""
+    """A sink of a query's answers, or of the tuples that came too late for it, or of a stream's bad ones."""
 
-    query: str
+    of: str
     sink: Sink
-    late: bool = False
+    output: str = "answers"
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ class BatchReport:
     seconds: dict[str, float]
     answers: dict[str, int]
     late: dict[str, int]
+    state_rows: int
+    state_bytes: int
 
 
 class Loop:
@@ -130,7 +136,7 @@ class Loop:
             manifest, figures = self._ingest(batches)
             watch.lap("ingest")
             self._progress(batches, figures, decision)
-            late = self._late(batches, figures)
+            late, bad = self._late(batches, figures), self._bad(batches, figures)
             watch.lap("progress")
             manifest = replace(manifest, ended=sorted({*manifest.ended, *decision["ended"]}))
             now_closed = self._closed(manifest, decision["now"])
@@ -148,7 +154,7 @@ class Loop:
             progress={name: tracker.state() for name, tracker in self.trackers.items()},
             closed=now_closed,
         )
-        for what, counts in {"rows": rows, "answers": given, "late": late, "bad": _bad(batches, figures)}.items():
+        for what, counts in {"rows": rows, "answers": given, "late": late, "bad": bad}.items():
             manifest = manifest.counted(what, counts)
         with plain_errors():
             manifest = self._compacted(self._purged(manifest))
@@ -158,7 +164,28 @@ class Loop:
         self.manifest = manifest
         self._clean(given)
         watch.lap("commit")
-        self.reports = [*self.reports[-99:], BatchReport(manifest.batch, sum(rows.values()), watch.laps, given, late)]
+        report = BatchReport(
+            manifest.batch, sum(rows.values()), watch.laps, given, late, manifest.state_rows, manifest.state_bytes
+        )
+        self.reports = [*self.reports[-99:], report]
+
+    @cached_property
+    def reads(self) -> dict[str, int]:
+        """How often each stream is read in a batch: once for each set of keys, and for each query that passes it on."""
+        found = dict.fromkeys(self._frames, 0)
+        # How many tuples came, and how far they got, is told by a table, or else by a look of its own.
+        reduced = {feed.stream for table in self.tables for feed in table.feeds}
+        found |= {name: 1 for name in found if name not in reduced}
+        for table in self.tables:
+            for feed in table.feeds:
+                found[feed.stream] += 1
+        for query in self.queries.values():
+            if query.aggregate is None:
+                for stream in query.streams:
+                    found[stream] += 1
+        for watch in self._watches:
+            found[watch.stream] += watch.by is not None
+        return found
 
     def has_ended(self, stream: str) -> bool:
         """Whether a bounded stream has been read."""
@@ -180,12 +207,12 @@ class Loop:
 
     def keeps(self, query: str) -> bool:
         """Whether the flow keeps the answers of a query itself."""
-        taken = [o.sink for o in self.outlets if o.query == query and not o.late]
+        taken = [o.sink for o in self.outlets if o.of == query and o.output == "answers"]
         return not taken or any(isinstance(sink, MemorySink) for sink in taken)
 
     def frame(self, stream: str) -> DataFrame:
         """A DataFrame without rows and with the columns of a stream."""
-        return self._frames[stream]
+        return self._frames[stream].drop(MALFORMED)
 
     def kept(self, query: str) -> DataFrame:
         """The answers of a query that the flow keeps itself."""
@@ -239,13 +266,14 @@ class Loop:
     def _ingested(self, batches: Batches, watches: Sequence[Watch], late: Mapping[str, Number]) -> dict[str, Any]:
         rows = ingested(batches, self.tables, watches, late)
         observed = Observation()
-        watched = rows.observe(observed, *observations(rows, watches))
+        watched = rows.observe(observed, observation(rows, watches))
         kept = partial_rows(watched)
         if kept is None:
             watched.write.format("noop").mode("overwrite").save()
         else:
             self._write(kept, self._folder("state"))
-        return dict(observed.get)
+        figures: dict[str, Any] = observed.get[FIGURES_OBSERVED].asDict()
+        return figures
 
     def _late_for(self, stream: str, figures: Mapping[str, Any]) -> dict[str, Number]:
         """The queries that a stream has brought late tuples for, with the place below which they are late."""
@@ -269,7 +297,8 @@ class Loop:
             "mapreduce.fileoutputcommitter.algorithm.version": "2",
             "compression": "zstd",
         }
-        rows.coalesce(tasks).write.mode("overwrite").options(**options).parquet(f"{self.root.path}/{folder}")
+        (self.root / folder).prepare()
+        rows.coalesce(tasks).write.mode("append").options(**options).parquet(f"{self.root.path}/{folder}")
 
     def _written(self, folder: str, first: float, last: float, rows: int, level: int = 0) -> StateFiles:
         """What the manifest says of a folder that was written."""
@@ -279,9 +308,14 @@ class Loop:
     @cached_property
     def _watches(self) -> list[Watch]:
         return [
-            Watch(name, rule.attr, rule.punctuated_by, rule.by) if rule else Watch(name, None)
+            Watch(name, rule.attr, rule.punctuated_by, rule.by, self._marks_malformed(name))
+            if rule
+            else Watch(name, None, marked=self._marks_malformed(name))
             for name, rule in self._rules.items()
         ]
+
+    def _marks_malformed(self, stream: str) -> bool:
+        return MALFORMED in self._frames[stream].columns
 
     @property
     def _late_before(self) -> dict[str, Number]:
@@ -351,16 +385,34 @@ class Loop:
             bounds = self._late_for(stream, figures)
             if not bounds:
                 continue
-            df = _whole(pieces)
+            df = self._sound(stream, pieces)
             conditions = {name: self._is_late(df, self.queries[name], stream, b) for name, b in bounds.items()}
             counts = df.agg(*(F.expr(f"count_if({c})").alias(n) for n, c in conditions.items())).first()
             assert counts is not None
             for name, count in counts.asDict().items():
                 late[name] = late.get(name, 0) + count
                 for outlet in self.outlets:
-                    if count and outlet.late and outlet.query == name:
+                    if count and outlet.output == "late" and outlet.of == name:
                         outlet.sink.deliver(df.where(conditions[name]), f"{name}-late-{stream}", self.batch)
         return late
+
+    def _bad(self, batches: Batches, figures: dict[str, Any]) -> dict[str, int]:
+        """Counts bad tuples by stream and delivers them to those who asked, malformed ones with their record."""
+        counts = {name: figures.get(figure(name, "bad")) or 0 for name in batches}
+        for watch in self._watches:
+            if not counts.get(watch.stream):
+                continue
+            for outlet in self.outlets:
+                if outlet.output == "bad" and outlet.of == watch.stream:
+                    df = _whole(batches[watch.stream])
+                    rows = df.where(watch.is_bad(df)).withColumnRenamed(MALFORMED, RECORD)
+                    outlet.sink.deliver(rows, f"{watch.stream}-bad", self.batch)
+        return counts
+
+    def _sound(self, stream: str, pieces: Sequence[DataFrame]) -> DataFrame:
+        """The tuples of a stream in a batch, without malformed records."""
+        df = _whole(pieces)
+        return df.where(f"{MALFORMED} IS NULL").drop(MALFORMED) if self._marks_malformed(stream) else df
 
     def _is_late(self, df: DataFrame, query: Continuous, stream: str, bound: Any) -> str:
         conditions = []
@@ -383,7 +435,7 @@ class Loop:
                 parts.append(rows)
         for name, query in self.queries.items():
             if query.aggregate is None and set(query.streams) & set(batches):
-                frames = {s: _whole(batches.get(s, [self._frames[s]])) for s in query.streams}
+                frames = {s: self._sound(s, batches.get(s, [self._frames[s]])) for s in query.streams}
                 parts.append(answer(query.plan, frames).select(F.struct("*").alias(name)))
         if not parts:
             return {}
@@ -391,11 +443,11 @@ class Loop:
         for part in parts[1:]:
             whole_answer = whole_answer.unionByName(part, allowMissingColumns=True)
         observed = Observation()
-        counts = [F.count(quoted(c)).alias(c) for c in whole_answer.columns]
+        counts = ", ".join(f"count({quoted(c)}) AS {quoted(c)}" for c in whole_answer.columns)
         expected = sum(self.reports[-1].answers.values()) if self.reports else None
-        self._write(whole_answer.observe(observed, *counts), folder, expected)
+        self._write(whole_answer.observe(observed, F.expr(f"struct({counts})").alias("answers")), folder, expected)
         reach("closed")
-        return {name: int(count) for name, count in observed.get.items()}
+        return {name: int(count) for name, count in observed.get["answers"].asDict().items()}
 
     def _needed(self, manifest: Manifest, closings: Mapping[str, Closing]) -> list[StateFiles]:
         """The files with panes of closing windows."""
@@ -425,8 +477,8 @@ class Loop:
 
     def _deliver(self, given: Mapping[str, int]) -> None:
         for outlet in self.outlets:
-            if not outlet.late and given.get(outlet.query):
-                outlet.sink.deliver(self.answers(outlet.query, self.batch), outlet.query, self.batch)
+            if outlet.output == "answers" and given.get(outlet.of):
+                outlet.sink.deliver(self.answers(outlet.of, self.batch), outlet.of, self.batch)
 
     def answers(self, query: str, batch: int) -> DataFrame:
         """The answers of a query from one batch."""
@@ -512,10 +564,6 @@ def _answers_of(query: str, rows: DataFrame) -> DataFrame:
 
 def _whole(pieces: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.union, pieces)
-
-
-def _bad(batches: Batches, figures: Mapping[str, Any]) -> dict[str, int]:
-    return {name: figures.get(figure(name, "bad")) or 0 for name in batches}
 
 
 def _window_of(place: float, window: Any) -> int:

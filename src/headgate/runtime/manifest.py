@@ -66,6 +66,16 @@ class Manifest:
         """Where the last pane of the state starts."""
         return max(f.last for f in self.files)
 
+    @property
+    def state_rows(self) -> int:
+        """How many rows the state has."""
+        return sum(f.rows for f in self.files)
+
+    @property
+    def state_bytes(self) -> int:
+        """How large the state is."""
+        return sum(f.bytes for f in self.files)
+
     def counted(self, what: str, more: dict[str, int]) -> Manifest:
         """The manifest with counters raised."""
         known = self.counters.get(what, {})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 #: The trigger of a run that takes what there is now, and ends.
 AVAILABLE_NOW = "available now"
-OUTPUTS = ("answers", "late")
+#: What can be had, and what of.
+_OUTPUTS = {"answers": "query", "late": "query", "bad": "stream"}
 _STREAM = "_hg_stream"
 
 
@@ -60,6 +62,10 @@ class Inputs:
         """The streaming DataFrames of the caller."""
         return {n: s for n, s in self.sources.items() if isinstance(s, DataFrame) and s.isStreaming}
 
+    @property
+    def _columnar(self) -> set[str]:
+        return {name for name, source in self.direct.items() if source.columnar}
+
     def union(self) -> DataFrame:
         """All streams that are not bounded as one, tagged, direct ones first: of those Spark passes on no rows."""
         found = [
@@ -72,17 +78,49 @@ class Inputs:
         ]
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), [*found, *given])
 
-    def batches(self, df: DataFrame, query: StreamingQuery) -> dict[str, list[DataFrame]]:
-        """The tuples of each stream in a micro-batch, in pieces."""
+    @contextmanager
+    def batches(
+        self, df: DataFrame, query: StreamingQuery, reads: Mapping[str, int]
+    ) -> Iterator[dict[str, list[DataFrame]]]:
+        """The tuples of each stream in a micro-batch, in pieces.
+
+        What is read several times is held in memory meanwhile, unless to read it again is cheaper.
+        """
+        found = self._found(df, query)
+        held = [
+            piece
+            for name, pieces in found.items()
+            if reads[name] > 1 and name not in self._columnar
+            for piece in pieces
+        ]
+        for piece in held:
+            piece.persist()
+        try:
+            yield found
+        finally:
+            for piece in held:
+                piece.unpersist()
+
+    def _found(self, df: DataFrame, query: StreamingQuery) -> dict[str, list[DataFrame]]:
         found: dict[str, list[DataFrame]] = {}
         if self.direct:
             leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
             for i, (name, source) in enumerate(self.direct.items()):
-                if pieces := source.read(self.spark, self.schemas[name], leaves.apply(i)):
+                if pieces := source.read(self.spark, self.schemas[name], self.needed[name], leaves.apply(i)):
                     found[name] = pieces
         for name in self.streaming:
             found[name] = [df.where(f"{_STREAM} = '{name}'").select(f"{name}.*")]
         return found
+
+
+def check_output(name: str, output: str, queries: Collection[str], streams: Collection[str]) -> None:
+    """Raises an error if there is no such output, or nothing of this name that has it."""
+    if output not in _OUTPUTS:
+        raise FlowError(f"there is no output {output}: {did_you_mean(output, _OUTPUTS)}")
+    kind = _OUTPUTS[output]
+    known = queries if kind == "query" else streams
+    if name not in known:
+        raise FlowError(f"there is no {kind} {name} in the flow: {did_you_mean(name, known)}")
 
 
 class _StoppedError(Exception):
@@ -163,7 +201,8 @@ class Run:
                 raise self._error
             try:
                 df.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
-                self._loop.run(self._inputs.batches(df, self._query), batch)
+                with self._inputs.batches(df, self._query, self._loop.reads) as batches:
+                    self._loop.run(batches, batch)
             except BaseException as error:
                 self._error = error
                 raise
@@ -225,24 +264,20 @@ class Run:
         raise FlowError(f"flow {self.name} stopped: {type(error).__name__}: {error}") from error
 
     def results(self, query: str, output: str = "answers") -> DataFrame:
-        """What has been delivered of a query so far; with output="late", the tuples that came too late for it."""
-        known = self._loop.queries
-        if query not in known:
-            raise FlowError(f"there is no query {query}: {did_you_mean(query, known)}")
-        if output not in OUTPUTS:
-            raise FlowError(f"a query has the outputs {' and '.join(OUTPUTS)}, not {output}")
-        late = output == "late"
-        outlets = [o for o in self._loop.outlets if o.query == query and o.late == late]
+        """What has been delivered of a query so far; other outputs are those of `flow.sink`."""
+        queries, answers = self._loop.queries, output == "answers"
+        check_output(query, output, queries, self._inputs.sources)
+        outlets = [o for o in self._loop.outlets if o.of == query and o.output == output]
         with plain_errors():
             for outlet in outlets:
-                rows = outlet.sink.delivered(self._loop.spark, f"{query}-late" if late else query)
+                rows = outlet.sink.delivered(self._loop.spark, query if answers else f"{query}-{output}")
                 if rows is not None:
                     return rows
-            if late and any(isinstance(o.sink, ParquetSink) for o in outlets):
-                return self._loop.frame(known[query].streams[0])
-            if late or not (self._loop.keeps(query) or any(not isinstance(o.sink, CallSink) for o in outlets)):
-                ask = f"flow.sink('{query}', hg.sinks.memory(){', output=' + repr(output) if late else ''})"
-                what = "late tuples" if late else "answers"
+            if not answers and any(isinstance(o.sink, ParquetSink) for o in outlets):
+                return self._loop.frame(queries[query].streams[0] if output == "late" else query)
+            if not answers or not (self._loop.keeps(query) or any(not isinstance(o.sink, CallSink) for o in outlets)):
+                ask = f"flow.sink('{query}', hg.sinks.memory(){'' if answers else f', output={output!r}'})"
+                what = "answers" if answers else f"{output} tuples"
                 raise FlowError(f"the {what} of {query} are not kept; to keep them, {ask}")
             return self._loop.kept(query)
 
@@ -276,8 +311,8 @@ class Run:
             "closed": {n: loop.queries[n].window.bounds(k)[1] for n, k in manifest.closed.items()},
             "state": {
                 "files": sum(len(f.names) for f in manifest.files),
-                "rows": sum(f.rows for f in manifest.files),
-                "bytes": sum(f.bytes for f in manifest.files),
+                "rows": manifest.state_rows,
+                "bytes": manifest.state_bytes,
             },
             **manifest.counters,
         }

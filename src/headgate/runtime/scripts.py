@@ -63,7 +63,7 @@ def flow_of(script: Script, spark: SparkSession, name: str, checkpoint: str) -> 
     for query in script.queries:
         flow.query(query.name, to_sql(query.statement.expression), strategy=_strategy(query))
     for sink in script.sinks:
-        flow.sink(sink.query, _sink(sink), output="late" if sink.late else "answers")
+        flow.sink(sink.of, _sink(sink), sink.output)
     return flow
 
 
@@ -176,7 +176,7 @@ def _strategy(query: ScriptQuery) -> Strategy | None:
 
 
 def _sink(sink: ScriptSink) -> sinks.Sink:
-    what, format_ = f"the sink for {sink.query}", sink.format.lower()
+    what, format_ = f"the sink for {sink.of}", sink.format.lower()
     options = dict(sink.options)
     match format_:
         case "parquet":

@@ -8,10 +8,12 @@ taken from Spark's plan, and an ordinary read gets it.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.errors import SourceError
+from headgate.operators.ingest import MALFORMED
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.files import OPTIONS, literal, read_files
 from headgate.runtime.packets import PacketSource
@@ -33,16 +35,20 @@ _MOST_PIECES = 8
 class Source(Protocol):
     """A stream that is found by Spark and read by us."""
 
+    @property
+    def columnar(self) -> bool:
+        """Whether a few columns can be read without the others, so that to read it again is cheap."""
+
     def schema(self, spark: SparkSession) -> StructType:
-        """The columns of the stream."""
+        """The columns of the stream, and MALFORMED where it has records that may not fit them."""
 
     def stream(self, spark: SparkSession, schema: StructType) -> DataFrame:
         """The streaming DataFrame that finds the data."""
 
-    def read(self, spark: SparkSession, schema: StructType, leaf: JavaObject) -> list[DataFrame]:
+    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> list[DataFrame]:
         """The data of a batch, from the leaf of its plan that stands for the stream, in pieces; none if it has none.
 
-        A piece of one partition is reduced without a shuffle.
+        A piece has at least the `needed` columns. One of a single partition is reduced without a shuffle.
         """
 
 
@@ -56,7 +62,17 @@ class Files:
     max_files_per_batch: int | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def columnar(self) -> bool:
+        return self.format == "parquet"
+
     def schema(self, spark: SparkSession) -> StructType:
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        schema = self._schema(spark)
+        return StructType([*schema, StructField(MALFORMED, StringType())]) if self._marks_malformed else schema
+
+    def _schema(self, spark: SparkSession) -> StructType:
         from pyspark.sql.types import DataType, StructType
 
         if isinstance(self.given_schema, str):
@@ -68,6 +84,11 @@ class Files:
             return self.given_schema
         return read_files(spark, self.path, self.format).schema
 
+    @property
+    def _marks_malformed(self) -> bool:
+        """Whether a record that does not fit the schema is passed on as such; a `mode` says what else to do with it."""
+        return self.format in ("csv", "json") and "mode" not in self.options
+
     def stream(self, spark: SparkSession, schema: StructType) -> DataFrame:
         # Only which files there are is asked for: as a row for each of them, nothing of what they hold is read.
         reader = spark.readStream.format("binaryFile").schema(_FILE).options(**self.options)
@@ -76,7 +97,7 @@ class Files:
         with plain_errors():
             return reader.load(self.path)
 
-    def read(self, spark: SparkSession, schema: StructType, leaf: JavaObject) -> list[DataFrame]:
+    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> list[DataFrame]:
         if leaf.getClass().getSimpleName() != "LogicalRelation":
             return []
         statuses = leaf.relation().location().allFiles()
@@ -90,7 +111,8 @@ class Files:
         return [reader.load([literal(p) for p in paths]).coalesce(1) for paths in shared_out(sizes, cores)]
 
     def _options(self) -> dict[str, Any]:
-        return {**OPTIONS.get(self.format, {}), **self.options}
+        marks = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED} if self._marks_malformed else {}
+        return {**OPTIONS[self.format], **marks, **self.options}
 
 
 def shared_out(sizes: dict[str, int], pieces: int) -> list[list[str]]:
@@ -129,6 +151,7 @@ class Packets:
     """The generated packets of `hg.sources.packets`."""
 
     rows: PacketSource
+    columnar = False
 
     def schema(self, spark: SparkSession) -> StructType:
         return self.rows.schema()
@@ -136,11 +159,11 @@ class Packets:
     def stream(self, spark: SparkSession, schema: StructType) -> DataFrame:
         return self.rows.stream(spark)
 
-    def read(self, spark: SparkSession, schema: StructType, leaf: JavaObject) -> list[DataFrame]:
+    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> list[DataFrame]:
         if leaf.getClass().getSimpleName() == "LocalRelation":
             return []
         start, end = (json.loads(o.get().json())["row"] for o in (leaf.startOffset(), leaf.endOffset()))
-        return [self.rows.read(spark, start, end)] if end > start else []
+        return [self.rows.read(spark, start, end, needed)] if end > start else []
 
 
 def packets(**parameters: Any) -> Packets:
