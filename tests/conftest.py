@@ -43,7 +43,12 @@ def spark() -> Iterator[SparkSession]:
     """A Spark session on two cores, the same one for all tests."""
     from headgate.runtime.session import session
 
-    running = session(master="local[2]", app_name="headgate-tests", spark_sql_shuffle_partitions=2)
+    running = session(
+        master="local[2]",
+        app_name="headgate-tests",
+        spark_sql_shuffle_partitions=2,
+        spark_ui_retainedStages=100,  # Some tests look through them all.
+    )
     yield running
     running.stop()
 

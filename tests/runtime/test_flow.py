@@ -188,7 +188,7 @@ class TestSources:
 
     @pytest.mark.parametrize("format_", ["csv", "json"])
     def test_bad_tuples_are_counted_and_hurt_nothing(self, spark: SparkSession, tmp_path: Path, format_: str) -> None:
-        bad = [[("soon", "a", 1), (21, "c", "many")], [(None, "b", 7)]]
+        bad: list[list[tuple[Any, ...]]] = [[("soon", "a", 1), (21, "c", "many")], [(None, "b", 7)]]
         arrive(tmp_path / "in", [[*FILES[0], *bad[0]], FILES[1], [*FILES[2], *bad[1]], FILES[3]], format_)
         queries = {"counts": COUNTS, "large": "SELECT k, v FROM Main WHERE ts > 20"}
         flow = flow_over(spark, tmp_path, queries, files(tmp_path / "in", format_))

@@ -58,7 +58,9 @@ RECORD = "record"
 #: Folders of state that are merged into one once there are this many.
 _FOLDERS = 8
 #: A task, and so a file, more for each of so many rows: small files cost more to open than to read.
-_ROWS_A_FILE = 200_000
+_ROWS_A_FILE = 50_000
+#: Up to so many rows of state are merged by one task: with two of them a shuffle would cost more than it saves.
+_ROWS_A_TASK = 100_000
 
 
 @dataclass(frozen=True)
@@ -464,7 +466,8 @@ class Loop:
 
     def _state(self, files: Sequence[StateFiles]) -> DataFrame:
         paths = [f"{self.root.path}/{path}" for f in files for path in f.paths]
-        return self.spark.read.schema(self._state_schema).parquet(*paths)
+        state = self.spark.read.schema(self._state_schema).parquet(*paths)
+        return state.coalesce(1) if sum(f.rows for f in files) <= _ROWS_A_TASK else state
 
     @cached_property
     def _state_schema(self) -> StructType:
