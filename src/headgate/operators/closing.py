@@ -66,21 +66,33 @@ def _of_table(
         if not extra:
             together.append((member, number))
             continue
-        own = windows.where(f"{_SPEC} = {number}")
+        own = windows.df.where(f"{_SPEC} = {number}")
         for other in extra:
             own = _with_extra(own, state, table, other, _spec(other, other.members[0], closings))
-        branches.append(_structs(own, table, [(member, number)]))
+        branches.append(_structs(_Selected(own), table, [(member, number)]))
     return [*branches, *([_structs(windows, table, together)] if together else [])]
 
 
 _Spec = tuple[Panes, Closing]
 
 
+@dataclass(frozen=True)
+class _Selected:
+    """Rows, and what is selected of them, so that more can be selected of it in one text."""
+
+    rows: DataFrame
+    source: str = THESE
+
+    @property
+    def df(self) -> DataFrame:
+        return self.rows if self.source == THESE else queried(self.rows, f"SELECT * FROM {self.source}")
+
+
 def _spec(table: Table, member: Member, closings: Mapping[str, Closing]) -> _Spec:
     return table.panes(member.query.window), closings[member.query.name]
 
 
-def _merged(state: DataFrame, table: Table, specs: Sequence[_Spec]) -> DataFrame:
+def _merged(state: DataFrame, table: Table, specs: Sequence[_Spec]) -> _Selected:
     """The partials of the closing windows of a table, as (keys, _hg_spec, _hg_wid, columns)."""
     columns = [PartialColumn(c.name, c.template, c.merge) for c in table.columns]
     additive = Additive.of(columns)
@@ -92,15 +104,17 @@ def _merged(state: DataFrame, table: Table, specs: Sequence[_Spec]) -> DataFrame
         rows, source = additive.spread(rows, table.keys or [TABLE]), THESE
     if any(_rolled_up(*spec) for spec in specs):
         whole = additive.gather(queried(rows, _grouped([*table.keys, PANE], merged, source)))
-        return reduce(DataFrame.unionByName, (_by_roll_up(whole, table, columns, i, *s) for i, s in enumerate(specs)))
+        windows = (_by_roll_up(whole, table, columns, i, *s) for i, s in enumerate(specs))
+        return _Selected(reduce(DataFrame.unionByName, windows))
     common = _common(specs)
     if common is not None:
         low, high = (_by_batch(table, pane) for pane in common)
         lumped = f"CASE WHEN {PANE} >= {low} AND {PANE} <= {high} THEN {low} ELSE {PANE} END AS {PANE}"
         kept = ", ".join([TABLE, *table.keys, lumped, *(name for name, _ in additive.parts), *additive.centres])
         source = f"({_grouped([TABLE, *table.keys, PANE], merged, f'(SELECT {kept} FROM {source})')})"
-    windows = f"({_in_windows(source, table, specs)})"
-    return additive.gather(queried(rows, _grouped([*table.keys, _SPEC, WINDOW_ID], merged, windows)))
+    held = f"({_in_windows(source, table, specs)})"
+    selected = _Selected(rows, f"({_grouped([*table.keys, _SPEC, WINDOW_ID], merged, held)})")
+    return _Selected(additive.gather(selected.df)) if additive.centres else selected
 
 
 def _grouped(group: Sequence[str], aggregates: Mapping[str, str], source: str) -> str:
@@ -174,7 +188,7 @@ def _with_extra(windows: DataFrame, state: DataFrame, table: Table, extra: Table
         lists = queried(state, _grouped([*keys, WINDOW_ID], collected, f"({_in_windows(held, extra, [spec])})"))
         answer = user.merged_states(function, "_hg_states").alias(extra.state.name)
         return joined(windows, lists.select(*keys, WINDOW_ID, answer), keys)
-    counts = _merged(state, extra, [spec])
+    counts = _merged(state, extra, [spec]).df
     value = extra.keys[-1]
     named = counts.withColumnsRenamed({value: "_hg_value", extra.columns[0].name: ROWS})
     own = named.withColumnsRenamed(dict(zip(extra.keys[:-1], keys, strict=True)))
@@ -184,7 +198,7 @@ def _with_extra(windows: DataFrame, state: DataFrame, table: Table, extra: Table
     return answers.fillna(0, [c.name for c in extra.values if c.function.name == "count"])
 
 
-def _structs(windows: DataFrame, table: Table, members: Sequence[tuple[Member, int]]) -> DataFrame:
+def _structs(windows: _Selected, table: Table, members: Sequence[tuple[Member, int]]) -> DataFrame:
     """The answers of queries over the merged partials of their windows, one struct for each."""
     values: list[str] = []
     structs: list[str] = []
@@ -202,9 +216,9 @@ def _structs(windows: DataFrame, table: Table, members: Sequence[tuple[Member, i
         struct = f"struct({', '.join([*columns, f'1.0D AS {SAMPLING_RATE}'])})"
         met = " AND ".join(f"({c})" for c in conditions)
         structs.append(f"CASE WHEN {met} THEN {struct} END AS {quoted(member.query.name)}")
-    answered = f"SELECT {', '.join(structs)} FROM (SELECT *, {', '.join(values)} FROM {THESE})"
+    answered = f"SELECT {', '.join(structs)} FROM (SELECT *, {', '.join(values)} FROM {windows.source})"
     any_answer = " OR ".join(f"{quoted(m.query.name)} IS NOT NULL" for m, _ in members)
-    return queried(windows, f"SELECT * FROM ({answered}) WHERE {any_answer}")
+    return queried(windows.rows, f"SELECT * FROM ({answered}) WHERE {any_answer}")
 
 
 def _values(member: Member, table: Table, node: Aggregate) -> dict[str, str]:

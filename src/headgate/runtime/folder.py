@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
@@ -42,7 +43,7 @@ class Folder:
     def __truediv__(self, name: str) -> Folder:
         return Folder(self._spark, f"{self.path}/{name}", self._fs)
 
-    @property
+    @cached_property
     def is_local(self) -> bool:
         """Whether it is on a disk of this machine."""
         return str(self._fs.getUri().getScheme()) == "file"
@@ -51,8 +52,7 @@ class Folder:
         """Makes it an empty folder that Spark is about to write to."""
         self.delete()
         if self.is_local:
-            # Hadoop would make the folders of its committer one by one, with a process for each to set permissions.
-            self._jvm.java.io.File(self._fs.makeQualified(self._root).toUri().getPath(), _COMMITTER).mkdirs()
+            self._local_path(_COMMITTER).mkdirs()
 
     def read(self, name: str) -> str | None:
         """The text of a file, or None if there is none, or one that the file system itself knows to be cut short."""
@@ -73,10 +73,10 @@ class Folder:
     def write(self, name: str, text: str) -> None:
         """Makes or replaces a file. A crash may leave it cut short, so the text has to tell whether it is whole."""
         try:
-            stream = self._fs.create(self._path(name), True)
+            stream = self._local_file(name) if self.is_local else self._fs.create(self._path(name), True)
             try:
                 stream.write(bytearray(text, "utf-8"))
-                stream.hsync()
+                stream.getFD().sync() if self.is_local else stream.hsync()
             finally:
                 stream.close()
         except Py4JJavaError as error:
@@ -114,6 +114,16 @@ class Folder:
             self._fs.delete(self._root if name is None else self._path(name), True)
         except Py4JJavaError as error:
             raise StateError(f"cannot delete {self.path}/{name or ''}: {_reason(error)}") from None
+
+    # On a local disk Hadoop sets the permissions of every file and folder that it makes, by a process for each.
+
+    def _local_path(self, name: str) -> Any:
+        return self._jvm.java.io.File(self._fs.makeQualified(self._root).toUri().getPath(), name)
+
+    def _local_file(self, name: str) -> Any:
+        path = self._local_path(name)
+        path.getParentFile().mkdirs()
+        return self._jvm.java.io.FileOutputStream(path)
 
     def _path(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, name)
