@@ -21,7 +21,7 @@ from headgate.operators.aggregate import joined, over_values
 from headgate.operators.ingest import PANE, STATE, TABLE
 from headgate.operators.partials import ROWS, Additive, PartialColumn, merging
 from headgate.operators.rollup import WINDOW_ID, roll_up
-from headgate.operators.sql import THESE, floor_div, queried, quoted, text
+from headgate.operators.sql import THESE, floor_div, queried, quoted, stacked, text
 from headgate.operators.tables import Member, Table
 from headgate.plan.feeds import Feed
 from headgate.plan.nodes import SAMPLING_RATE, Aggregate
@@ -47,7 +47,7 @@ def answers(state: DataFrame, tables: Sequence[Table], closings: Mapping[str, Cl
         members = [m for m in table.members if m.query.name in closings and not table.values and not table.state]
         if members:
             branches += _of_table(state, table, members, tables, closings)
-    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), branches) if branches else None
+    return stacked(branches) if branches else None
 
 
 def _of_table(
@@ -94,7 +94,7 @@ def _spec(table: Table, member: Member, closings: Mapping[str, Closing]) -> _Spe
 
 def _merged(state: DataFrame, table: Table, specs: Sequence[_Spec]) -> _Selected:
     """The partials of the closing windows of a table, as (keys, _hg_spec, _hg_wid, columns)."""
-    columns = [PartialColumn(c.name, c.template, c.merge) for c in table.columns]
+    columns = table.partials
     additive = Additive.of(columns)
     merged = merging(additive, {c.name: c.type for c in table.columns if c.merge is not Merge.MOMENTS})
     rows, source = state, f"{THESE} WHERE {_held(table, specs)}"

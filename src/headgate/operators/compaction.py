@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from headgate.operators.ingest import PANE, STATE, TABLE
-from headgate.operators.partials import Additive, PartialColumn, merge
+from headgate.operators.partials import Additive, merge
+from headgate.operators.sql import stacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def compacted(state: DataFrame, tables: Sequence[Table], first: Mapping[int, int]) -> DataFrame:
     """The rows of some files, merged by group and pane; `first` gives the first pane of a table that is needed."""
-    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), (_table(state, t, first) for t in tables))
+    return stacked(_table(state, table, first) for table in tables)
 
 
 def _table(state: DataFrame, table: Table, first: Mapping[int, int]) -> DataFrame:
@@ -27,7 +27,7 @@ def _table(state: DataFrame, table: Table, first: Mapping[int, int]) -> DataFram
     group = [TABLE, *table.keys, PANE]
     if table.state is not None:
         return rows.select(*group, STATE)  # States merge in Python, where windows close.
-    columns = [PartialColumn(c.name, c.template, c.merge) for c in table.columns]
+    columns = table.partials
     additive = Additive.of(columns)
     spread = additive.spread(rows.select(*group, *(c.name for c in columns)), group)
     return additive.gather(merge(spread, group, additive))

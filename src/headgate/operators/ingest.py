@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.aggregates import UserAggregate
 from headgate.operators import user
-from headgate.operators.sql import THESE, ddl, floor_div, literal, position, queried, quoted
+from headgate.operators.sql import THESE, ddl, floor_div, literal, position, queried, quoted, stacked
 from headgate.operators.tables import Table, over_stream
 from headgate.windows import Number
 
@@ -73,7 +72,7 @@ def ingested(
     out.
     """
     branches = [b for watch in watches for df in batches[watch.stream] for b in _branches(df, watch, tables, late)]
-    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), branches)
+    return stacked(branches)
 
 
 def _branches(df: DataFrame, watch: Watch, tables: Sequence[Table], late: Mapping[str, Number]) -> list[DataFrame]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -112,6 +113,11 @@ def queried(rows: DataFrame, sql: str) -> DataFrame:
     """
     rows.createOrReplaceTempView(THESE)
     return rows.sparkSession.sql(sql)
+
+
+def stacked(parts: Iterable[DataFrame]) -> DataFrame:
+    """The rows of all parts, of which there is at least one; columns that a part does not have are NULL in its rows."""
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
 
 
 def same_keys(keys: Sequence[str], prefix: str) -> Column:

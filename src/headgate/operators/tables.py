@@ -20,7 +20,7 @@ from sqlglot import exp
 from headgate.aggregates import AggregateFunction, Merge, UserAggregate
 from headgate.aggregates.builtin import COUNT_ROWS
 from headgate.operators.lower import lower
-from headgate.operators.partials import call_holes
+from headgate.operators.partials import PartialColumn, call_holes
 from headgate.operators.rollup import WINDOW_ID
 from headgate.operators.sql import bound, literal, position, text
 from headgate.plan.continuous import Continuous
@@ -106,6 +106,11 @@ class Table:
     def keys(self) -> list[str]:
         """The names of the key columns."""
         return slots("k", self.key_types)
+
+    @property
+    def partials(self) -> list[PartialColumn]:
+        """Its columns as those that merge them know them."""
+        return [PartialColumn(c.name, c.template, c.merge) for c in self.columns]
 
     @property
     def guards(self) -> list[Guard]:

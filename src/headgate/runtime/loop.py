@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -34,7 +35,7 @@ from headgate.operators.ingest import (
     observation,
     partial_rows,
 )
-from headgate.operators.sql import literal, position, quoted, text
+from headgate.operators.sql import literal, position, quoted, stacked, text
 from headgate.operators.tables import shared_tables
 from headgate.progress import Punctuation, Rule, Seen, Tracker, closed, coarsened, punctuation
 from headgate.runtime.evaluate import answer
@@ -174,20 +175,11 @@ class Loop:
     @cached_property
     def reads(self) -> dict[str, int]:
         """How often each stream is read in a batch: once for each set of keys, and for each query that passes it on."""
-        found = dict.fromkeys(self._frames, 0)
+        reduced = Counter(feed.stream for table in self.tables for feed in table.feeds)
+        passed_on = Counter(s for query in self.queries.values() if query.aggregate is None for s in query.streams)
+        by_group = Counter(watch.stream for watch in self._watches if watch.by is not None)
         # How many tuples came, and how far they got, is told by a table, or else by a look of its own.
-        reduced = {feed.stream for table in self.tables for feed in table.feeds}
-        found |= {name: 1 for name in found if name not in reduced}
-        for table in self.tables:
-            for feed in table.feeds:
-                found[feed.stream] += 1
-        for query in self.queries.values():
-            if query.aggregate is None:
-                for stream in query.streams:
-                    found[stream] += 1
-        for watch in self._watches:
-            found[watch.stream] += watch.by is not None
-        return found
+        return {name: (reduced[name] or 1) + passed_on[name] + by_group[name] for name in self._frames}
 
     def has_ended(self, stream: str) -> bool:
         """Whether a bounded stream has been read."""
@@ -441,9 +433,7 @@ class Loop:
                 parts.append(answer(query.plan, frames).select(F.struct("*").alias(name)))
         if not parts:
             return {}
-        whole_answer = parts[0]
-        for part in parts[1:]:
-            whole_answer = whole_answer.unionByName(part, allowMissingColumns=True)
+        whole_answer = stacked(parts)
         observed = Observation()
         counts = ", ".join(f"count({quoted(c)}) AS {quoted(c)}" for c in whole_answer.columns)
         expected = sum(self.reports[-1].answers.values()) if self.reports else None

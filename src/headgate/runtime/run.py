@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -17,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from headgate.errors import Error, FlowError, StateError
-from headgate.operators.sql import quoted
+from headgate.operators.sql import quoted, stacked
 from headgate.plan.catalog import did_you_mean
 from headgate.progress.place import read
 from headgate.runtime.failures import plain_errors
@@ -76,7 +75,7 @@ class Inputs:
             df.select(F.lit(name).alias(_STREAM), F.struct(*map(quoted, self.needed[name])).alias(name))
             for name, df in self.streaming.items()
         ]
-        return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), [*found, *given])
+        return stacked([*found, *given])
 
     @contextmanager
     def batches(
