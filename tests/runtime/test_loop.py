@@ -24,6 +24,7 @@ SCHEMA = "ts INT, k STRING, v INT"
 WITHIN = 5
 QUERIES = {
     "counts": "SELECT k, count(*) AS n, sum(v) AS s, avg(v) AS a [RANGE 10, SLIDE 5, WA ts] FROM A GROUP BY k",
+    "coarse": "SELECT count(*) AS n, stddev(v) AS sd [RANGE 10, SLIDE 10, WA ts] FROM A WHERE v > 1",
     "tumbling": "SELECT k, min(v) AS lo, max(v) AS hi [RANGE 5, SLIDE 5, WA ts] FROM A WHERE v > 2 GROUP BY k",
     "filtered": "SELECT k, count(*) AS n, count(v) FILTER (WHERE v % 2 = 0) AS even [RANGE 20, SLIDE 10, WA ts]"
     " FROM A WHERE v < 8 GROUP BY k HAVING count(*) > 1",

@@ -3,6 +3,9 @@
 Panes arrive in pieces, one for each batch and task, and are merged here for the first time. A pane goes into each of
 the closing windows that hold it. Where these overlap so much that most panes are in all of them, those are merged to
 one row a group first.
+
+All tables are answered in one pass over the state where they can be: columns have the same name in two tables only if
+they merge in the same way, and the number of its table leads a row to the windows that it is in.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
@@ -19,7 +22,7 @@ from headgate.aggregates import Merge, UserAggregate
 from headgate.operators import user
 from headgate.operators.aggregate import joined, over_values
 from headgate.operators.ingest import PANE, STATE, TABLE
-from headgate.operators.partials import ROWS, Additive, PartialColumn, merging
+from headgate.operators.partials import ROWS, Additive, PartialColumn, merge, merging
 from headgate.operators.rollup import WINDOW_ID, roll_up
 from headgate.operators.sql import THESE, floor_div, queried, quoted, stacked, text
 from headgate.operators.tables import Member, Table
@@ -30,6 +33,8 @@ from headgate.windows import Panes
 _SPEC = "_hg_spec"
 #: From this many panes on that all closing windows hold, they are merged first, which costs a shuffle.
 _COMMON = 16
+#: So many kinds of closing windows are answered in one pass: with more of them, Spark no longer compiles the code.
+_KINDS_A_PASS = 24
 
 
 @dataclass(frozen=True)
@@ -40,40 +45,66 @@ class Closing:
     last: int
 
 
-def answers(state: DataFrame, tables: Sequence[Table], closings: Mapping[str, Closing]) -> DataFrame | None:
-    """The answers of the closing windows: a struct column for each query, NULL in the rows of the others."""
-    branches = []
-    for table in tables:
-        members = [m for m in table.members if m.query.name in closings and not table.values and not table.state]
-        if members:
-            branches += _of_table(state, table, members, tables, closings)
-    return stacked(branches) if branches else None
+@dataclass(frozen=True)
+class _Kind:
+    """Closing windows over one table that are answered from the same rows: of the same panes and the same keys."""
+
+    table: int
+    panes: Panes
+    closing: Closing
+    keys: tuple[str, ...]
+
+    @property
+    def first_pane(self) -> int:
+        return self.closing.first * self.panes.per_slide
+
+    @property
+    def last_pane(self) -> int:
+        return self.closing.last * self.panes.per_slide + self.panes.per_window - 1
+
+    @property
+    def common(self) -> tuple[int, int]:
+        """The first and the last of the panes that are in all of the windows."""
+        last = self.closing.first * self.panes.per_slide + self.panes.per_window - 1
+        return self.closing.last * self.panes.per_slide, last
+
+    @property
+    def windows(self) -> int:
+        return self.closing.last - self.closing.first + 1
+
+    @property
+    def rolls_up(self) -> bool:
+        """Whether so many windows close at once, as at the end of a bounded stream, that each pane is in many."""
+        overlap = self.panes.per_window // self.panes.per_slide
+        return overlap >= _COMMON and self.windows > overlap
 
 
-def _of_table(
-    state: DataFrame,
-    table: Table,
-    members: Sequence[Member],
-    tables: Sequence[Table],
-    closings: Mapping[str, Closing],
-) -> list[DataFrame]:
-    specs = list(dict.fromkeys(_spec(table, m, closings) for m in members))
-    windows = _merged(state, table, specs)
-    branches, together = [], []
-    for member in members:
-        number = specs.index(_spec(table, member, closings))
-        extra = [t for t in tables if (t.values or t.state) and t.members[0].query is member.query]
-        if not extra:
-            together.append((member, number))
-            continue
-        own = windows.df.where(f"{_SPEC} = {number}")
-        for other in extra:
-            own = _with_extra(own, state, table, other, _spec(other, other.members[0], closings))
-        branches.append(_structs(_Selected(own), table, [(member, number)]))
-    return [*branches, *([_structs(windows, table, together)] if together else [])]
+@dataclass(frozen=True)
+class _Pass:
+    """What is answered in one pass over the state: tables with their closing windows, by number of the table."""
 
+    tables: dict[int, Table]
+    kinds: tuple[_Kind, ...]
+    members: tuple[Member, ...]
 
-_Spec = tuple[Panes, Closing]
+    @property
+    def keys(self) -> list[str]:
+        """The key columns of all tables: in the rows of one, those of the others are NULL."""
+        return list(dict.fromkeys(k for t in self.tables.values() for k in t.keys))
+
+    @property
+    def columns(self) -> list[PartialColumn]:
+        return list({c.name: c for t in self.tables.values() for c in t.partials}.values())
+
+    def dropped(self, kind: _Kind) -> list[str]:
+        """The keys of a table that windows over it do not have."""
+        return [key for key in self.tables[kind.table].keys if key not in kind.keys]
+
+    def kinds_of(self, table: int) -> list[tuple[int, _Kind]]:
+        return [(i, kind) for i, kind in enumerate(self.kinds) if kind.table == table]
+
+    def __add__(self, other: _Pass) -> _Pass:
+        return _Pass(self.tables | other.tables, self.kinds + other.kinds, self.members + other.members)
 
 
 @dataclass(frozen=True)
@@ -88,32 +119,81 @@ class _Selected:
         return self.rows if self.source == THESE else queried(self.rows, f"SELECT * FROM {self.source}")
 
 
-def _spec(table: Table, member: Member, closings: Mapping[str, Closing]) -> _Spec:
-    return table.panes(member.query.window), closings[member.query.name]
+def answers(state: DataFrame, tables: Sequence[Table], closings: Mapping[str, Closing]) -> DataFrame | None:
+    """The answers of the closing windows: a struct column for each query, NULL in the rows of the others."""
+    branches = []
+    for each in _passes(tables, closings):
+        windows = _merged(state, each)
+        plain = []
+        for member in each.members:
+            extra = [t for t in tables if (t.values or t.state) and t.members[0].query is member.query]
+            if not extra:
+                plain.append(member)
+                continue
+            (table,) = each.tables.values()
+            own = windows.df.where(f"{_SPEC} = {each.kinds.index(_kind(table, member, closings))}")
+            for other in extra:
+                own = _with_extra(own, state, member, other, closings)
+            branches.append(_structs(_Selected(own), each, [member], closings))
+        if plain:
+            branches.append(_structs(windows, each, plain, closings))
+    return stacked(branches) if branches else None
 
 
-def _merged(state: DataFrame, table: Table, specs: Sequence[_Spec]) -> _Selected:
-    """The partials of the closing windows of a table, as (keys, _hg_spec, _hg_wid, columns)."""
-    columns = table.partials
-    additive = Additive.of(columns)
-    merged = merging(additive, {c.name: c.type for c in table.columns if c.merge is not Merge.MOMENTS})
-    rows, source = state, f"{THESE} WHERE {_held(table, specs)}"
+def _passes(tables: Sequence[Table], closings: Mapping[str, Closing]) -> list[_Pass]:
+    """The passes over the state: tables that are merged in the same way are merged in the same pass."""
+    passes: list[_Pass] = []
+    room: dict[bool, int] = {}
+    for table in tables:
+        members = tuple(m for m in table.members if m.query.name in closings)
+        if not members or table.values or table.state:
+            continue
+        own = _pass(table, members, closings)
+        alone = bool(Additive.of(own.columns).centres) or any(k.rolls_up for k in own.kinds)
+        alone = alone or any((t.values or t.state) and t.members[0].query in [m.query for m in members] for t in tables)
+        lumped = bool(_common(own))
+        if not alone and lumped in room and len(passes[room[lumped]].kinds + own.kinds) <= _KINDS_A_PASS:
+            passes[room[lumped]] += own
+            continue
+        passes.append(own)
+        if not alone:
+            room[lumped] = len(passes) - 1
+    return passes
+
+
+def _pass(table: Table, members: Sequence[Member], closings: Mapping[str, Closing]) -> _Pass:
+    kinds = dict.fromkeys(_kind(table, m, closings) for m in members)
+    return _Pass({table.number: table}, tuple(kinds), tuple(members))
+
+
+def _kind(table: Table, member: Member, closings: Mapping[str, Closing]) -> _Kind:
+    keys = tuple(k for k in table.keys if k in member.keys or table.values)
+    return _Kind(table.number, table.panes(member.query.window), closings[member.query.name], keys)
+
+
+def _merged(state: DataFrame, over: _Pass) -> _Selected:
+    """The partials of the closing windows, as (keys, _hg_spec, _hg_wid, columns); a spec is the number of a kind."""
+    additive = Additive.of(over.columns)
+    types = {c.name: c.type for t in over.tables.values() for c in t.columns if c.merge is not Merge.MOMENTS}
+    merged = merging(additive, types)
+    rows, source = state, f"{THESE} WHERE {_held(over)}"
     if additive.centres:
-        needed = ", ".join([TABLE, *table.keys, PANE, *(c.name for c in columns)])
+        needed = ", ".join([TABLE, *over.keys, PANE, *(c.name for c in over.columns)])
         rows = queried(rows, f"SELECT {needed} FROM {source}")
-        rows, source = additive.spread(rows, table.keys or [TABLE]), THESE
-    if any(_rolled_up(*spec) for spec in specs):
-        whole = additive.gather(queried(rows, _grouped([*table.keys, PANE], merged, source)))
-        windows = (_by_roll_up(whole, table, columns, i, *s) for i, s in enumerate(specs))
-        return _Selected(reduce(DataFrame.unionByName, windows))
-    common = _common(specs)
-    if common is not None:
-        low, high = (_by_batch(table, pane) for pane in common)
+        # Rows that are merged have to have the same centre.
+        together = [key for key in over.keys if all(key in kind.keys for kind in over.kinds)]
+        rows, source = additive.spread(rows, together or [TABLE]), THESE
+    if any(kind.rolls_up for kind in over.kinds):
+        whole = additive.gather(queried(rows, _grouped([*over.keys, PANE], merged, source)))
+        return _Selected(reduce(DataFrame.unionByName, (_rolled_up(whole, over, i) for i in range(len(over.kinds)))))
+    common = _common(over)
+    if common:
+        low, high = (_by_table({t: panes[i] for t, panes in common.items()}) for i in (0, 1))
         lumped = f"CASE WHEN {PANE} >= {low} AND {PANE} <= {high} THEN {low} ELSE {PANE} END AS {PANE}"
-        kept = ", ".join([TABLE, *table.keys, lumped, *(name for name, _ in additive.parts), *additive.centres])
-        source = f"({_grouped([TABLE, *table.keys, PANE], merged, f'(SELECT {kept} FROM {source})')})"
-    held = f"({_in_windows(source, table, specs)})"
-    selected = _Selected(rows, f"({_grouped([*table.keys, _SPEC, WINDOW_ID], merged, held)})")
+        kept = ", ".join([TABLE, *over.keys, lumped, *(name for name, _ in additive.parts), *additive.centres])
+        source = f"({_grouped([TABLE, *over.keys, PANE], merged, f'(SELECT {kept} FROM {source})')})"
+    held = f"({_in_windows(source, over, [name for name, _ in additive.parts] + additive.centres)})"
+    selected = _Selected(rows, f"({_grouped([*over.keys, _SPEC, WINDOW_ID], merged, held)})")
     return _Selected(additive.gather(selected.df)) if additive.centres else selected
 
 
@@ -122,108 +202,130 @@ def _grouped(group: Sequence[str], aggregates: Mapping[str, str], source: str) -
     return f"SELECT {columns} FROM {source} GROUP BY {', '.join(group)}"
 
 
-def _rolled_up(panes: Panes, closing: Closing) -> bool:
-    """Whether so many windows close at once, as at the end of a bounded stream, that each pane is in many of them."""
-    overlap = panes.per_window // panes.per_slide
-    return overlap >= _COMMON and closing.last - closing.first >= overlap
+def _held(over: _Pass) -> str:
+    """Whether a row of the state is one of these tables and in a closing window."""
+    kinds = {number: [kind for _, kind in over.kinds_of(number)] for number in over.tables}
+    first = _by_table({number: min(k.first_pane for k in own) for number, own in kinds.items()})
+    last = _by_table({number: max(k.last_pane for k in own) for number, own in kinds.items()})
+    numbers = ", ".join(str(number) for number in over.tables)
+    return f"{TABLE} IN ({numbers}) AND {PANE} >= {first} AND {PANE} <= {last}"
 
 
-def _held(table: Table, specs: Sequence[_Spec]) -> str:
-    """Whether a row of the state is one of a table and in a closing window."""
-    first = min(closing.first * panes.per_slide for panes, closing in specs)
-    last = max(closing.last * panes.per_slide + panes.per_window - 1 for panes, closing in specs)
-    return f"{TABLE} = {table.number} AND {PANE} >= {_by_batch(table, first)} AND {PANE} <= {_by_batch(table, last)}"
+def _rolled_up(panes: DataFrame, over: _Pass, number: int) -> DataFrame:
+    kind = over.kinds[number]
+    none = {key: F.lit(None).cast(panes.schema[key].dataType) for key in over.dropped(kind)}
+    if none:
+        additive = Additive.of(over.columns)
+        spread = additive.spread(panes, kind.keys or [PANE])
+        panes = additive.gather(merge(spread, [*kind.keys, PANE], additive))
+    windows = roll_up(panes, kind.keys, over.columns, kind.panes, running=False, cut=not kind.keys)
+    closing = windows.where(f"{WINDOW_ID} BETWEEN {kind.closing.first}L AND {kind.closing.last}L")
+    return closing.withColumns({_SPEC: F.lit(number), **none})
 
 
-def _by_roll_up(
-    panes: DataFrame, table: Table, columns: Sequence[PartialColumn], number: int, spec: Panes, closing: Closing
-) -> DataFrame:
-    windows = roll_up(panes, table.keys, columns, spec, running=False, cut=not table.keys)
-    return windows.where(f"{WINDOW_ID} BETWEEN {closing.first}L AND {closing.last}L").withColumn(_SPEC, F.lit(number))
+def _common(over: _Pass) -> dict[int, tuple[int, int]]:
+    """By table the panes that are in all of its closing windows, where it pays to merge them first."""
+    found = {}
+    for number in over.tables:
+        kinds = [kind for _, kind in over.kinds_of(number)]
+        first, last = max(k.common[0] for k in kinds), min(k.common[1] for k in kinds)
+        if sum(k.windows for k in kinds) > 1 and last - first + 1 >= _COMMON:
+            found[number] = first, last
+    return found
 
 
-def _common(specs: Sequence[_Spec]) -> tuple[int, int] | None:
-    """The panes that are in all of the closing windows, if it pays to merge them first."""
-    first = max(closing.last * panes.per_slide for panes, closing in specs)
-    last = min(closing.first * panes.per_slide + panes.per_window - 1 for panes, closing in specs)
-    windows = sum(closing.last - closing.first + 1 for _, closing in specs)
-    return (first, last) if windows > 1 and last - first + 1 >= _COMMON else None
+def _in_windows(source: str, over: _Pass, columns: Sequence[str]) -> str:
+    """Each row of a source once for each closing window that holds its pane, with no more keys than the window has."""
+    finer = {k: [str(i) for i, kind in enumerate(over.kinds) if k in over.dropped(kind)] for k in over.keys}
+    keys = [
+        f"CASE WHEN {_SPEC} NOT IN ({', '.join(others)}) THEN {key} END AS {key}" if others else key
+        for key, others in finer.items()
+    ]
+    kept = ", ".join([*keys, *columns, _SPEC])
+    if len(over.kinds) == 1 and over.kinds[0].panes.per_window == over.kinds[0].panes.per_slide == 1:
+        return f"SELECT {kept}, {PANE} AS {WINDOW_ID} FROM (SELECT *, 0 AS {_SPEC} FROM {source})"
+    arrays = " ".join(f"WHEN {TABLE} = {number} THEN array({_spans(over, number)})" for number in over.tables)
+    inlined = f"SELECT *, inline(CASE {arrays} END) FROM {source}"
+    return f"SELECT {kept}, explode(sequence(_first, _last)) AS {WINDOW_ID} FROM ({inlined}) WHERE _first <= _last"
 
 
-def _in_windows(source: str, table: Table, specs: Sequence[_Spec]) -> str:
-    """Each row of a source once for each closing window that holds its pane."""
-    if len(specs) == 1 and specs[0][0].per_window == specs[0][0].per_slide == 1:
-        return f"SELECT *, 0 AS {_SPEC}, {PANE} AS {WINDOW_ID} FROM {source}"
-    spans = []
-    for i, (panes, closing) in enumerate(specs):
+def _spans(over: _Pass, table: int) -> str:
+    """The closing windows that hold a pane of a table, as structs of a kind and its first and last window."""
+    structs = []
+    for i, kind in over.kinds_of(table):
+        panes, closing = kind.panes, kind.closing
         first = f"{floor_div(f'{PANE} - {panes.per_window}L', panes.per_slide)} + 1"
-        first = f"greatest({first}, {_by_batch(table, closing.first)})"
-        last = f"least({floor_div(PANE, panes.per_slide)}, {_by_batch(table, closing.last)})"
-        spans.append((i, first, last))
-    if len(specs) == 1:
-        i, first, last = spans[0]
-        windows = f"explode(CASE WHEN {first} <= {last} THEN sequence({first}, {last}) END)"
-        return f"SELECT *, {i} AS {_SPEC}, {windows} AS {WINDOW_ID} FROM {source}"
-    structs = ", ".join(f"struct({i} AS {_SPEC}, {first} AS _first, {last} AS _last)" for i, first, last in spans)
-    inlined = f"SELECT *, inline(array({structs})) FROM {source}"
-    return f"SELECT *, explode(sequence(_first, _last)) AS {WINDOW_ID} FROM ({inlined}) WHERE _first <= _last"
+        first = f"greatest({first}, {_by_table({table: closing.first})})"
+        last = f"least({floor_div(PANE, panes.per_slide)}, {_by_table({table: closing.last})})"
+        structs.append(f"struct({i} AS {_SPEC}, {first} AS _first, {last} AS _last)")
+    return ", ".join(structs)
 
 
-def _by_batch(table: Table, number: int) -> str:
-    """A number that changes from batch to batch, in a form that leaves the code that Spark generates the same.
+def _by_table(numbers: Mapping[int, int]) -> str:
+    """Numbers that change from batch to batch, in a form that leaves the code that Spark generates the same.
 
-    A plain number would be part of the code, which would have to be compiled, and got warm with, at every batch.
+    Plain numbers would be part of the code, which would have to be compiled, and got warm with, at every batch.
     """
-    return f"element_at(map({table.number}, {number}L), {TABLE})"
+    pairs = ", ".join(f"{table}, {number}L" for table, number in numbers.items())
+    return f"element_at(map({pairs}), {TABLE})"
 
 
-def _with_extra(windows: DataFrame, state: DataFrame, table: Table, extra: Table, spec: _Spec) -> DataFrame:
+def _with_extra(
+    windows: DataFrame, state: DataFrame, member: Member, extra: Table, closings: Mapping[str, Closing]
+) -> DataFrame:
     """The windows with the answers of calls that have a table of their own, holistic or user-defined."""
-    keys = table.keys
+    keys = list(member.keys)
+    over = _pass(extra, extra.members, closings)
     if extra.state is not None:
         function = extra.state.function
         assert isinstance(function, UserAggregate)
-        held = f"(SELECT {', '.join([TABLE, *keys, PANE, STATE])} FROM {THESE} WHERE {_held(extra, [spec])})"
+        held = f"(SELECT {', '.join([TABLE, *extra.keys, PANE, STATE])} FROM {THESE} WHERE {_held(over)})"
         collected = {"_hg_states": f"collect_list({STATE})"}
-        lists = queried(state, _grouped([*keys, WINDOW_ID], collected, f"({_in_windows(held, extra, [spec])})"))
+        grouped = _grouped([*extra.keys, WINDOW_ID], collected, f"({_in_windows(held, over, [STATE])})")
+        lists = queried(state, grouped)
         answer = user.merged_states(function, "_hg_states").alias(extra.state.name)
-        return joined(windows, lists.select(*keys, WINDOW_ID, answer), keys)
-    counts = _merged(state, extra, [spec]).df
-    value = extra.keys[-1]
-    named = counts.withColumnsRenamed({value: "_hg_value", extra.columns[0].name: ROWS})
-    own = named.withColumnsRenamed(dict(zip(extra.keys[:-1], keys, strict=True)))
+        return joined(windows, lists.select(*_renamed(extra.keys, keys), WINDOW_ID, answer), keys)
+    counts = _merged(state, over).df
+    value, times = F.col(extra.keys[-1]).alias("_hg_value"), F.col(extra.columns[0].name).alias(ROWS)
+    own = counts.select(*_renamed(extra.keys[:-1], keys), WINDOW_ID, value, times)
     calls = [F.expr(over_values(c)).alias(c.name) for c in extra.values]
     answers = joined(windows, own.groupBy(*keys, WINDOW_ID).agg(*calls), keys)
     # A window without any value has no row here, yet the count of its values is zero.
     return answers.fillna(0, [c.name for c in extra.values if c.function.name == "count"])
 
 
-def _structs(windows: _Selected, table: Table, members: Sequence[tuple[Member, int]]) -> DataFrame:
+def _renamed(names: Sequence[str], new: Sequence[str]) -> list[Column]:
+    return [F.col(one).alias(other) for one, other in zip(names, new, strict=True)]
+
+
+def _structs(windows: _Selected, over: _Pass, members: Sequence[Member], closings: Mapping[str, Closing]) -> DataFrame:
     """The answers of queries over the merged partials of their windows, one struct for each."""
     values: list[str] = []
     structs: list[str] = []
-    for i, (member, number) in enumerate(members):
+    for i, member in enumerate(members):
         node, above = member.query.aggregate, member.query.above
         assert node is not None
         assert above is not None
+        table = next(t for t in over.tables.values() if member in t.members)
+        own = f"{_SPEC} = {over.kinds.index(_kind(table, member, closings))}"
+        own += f" AND {member.rows} > 0" if member.rows else ""
         fields = {f.name: f"_hg_a{i}_{j}" for j, f in enumerate(node.fields)}
-        values += [f"{sql} AS {fields[name]}" for name, sql in _values(member, table, node).items()]
+        # A row of other windows may hold anything where this query has its partials.
+        answered = _values(member, node).items()
+        values += [f"CASE WHEN {own} THEN {sql} END AS {fields[name]}" for name, sql in answered]
         named = Feed(above.stream, None, {name: exp.column(alias) for name, alias in fields.items()})
         columns = [f"{text(named.of(e))} AS {quoted(name)}" for name, e in above.columns.items()]
-        conditions = [f"{_SPEC} = {number}"]
-        conditions += [f"{member.rows} > 0"] if member.rows else []
-        conditions += [text(named.of(above.where))] if above.where is not None else []
+        having = f" AND ({text(named.of(above.where))})" if above.where is not None else ""
         struct = f"struct({', '.join([*columns, f'1.0D AS {SAMPLING_RATE}'])})"
-        met = " AND ".join(f"({c})" for c in conditions)
-        structs.append(f"CASE WHEN {met} THEN {struct} END AS {quoted(member.query.name)}")
-    answered = f"SELECT {', '.join(structs)} FROM (SELECT *, {', '.join(values)} FROM {windows.source})"
-    any_answer = " OR ".join(f"{quoted(m.query.name)} IS NOT NULL" for m, _ in members)
-    return queried(windows.rows, f"SELECT * FROM ({answered}) WHERE {any_answer}")
+        structs.append(f"CASE WHEN {own}{having} THEN {struct} END AS {quoted(member.query.name)}")
+    answered_rows = f"SELECT {', '.join(structs)} FROM (SELECT *, {', '.join(values)} FROM {windows.source})"
+    any_answer = " OR ".join(f"{quoted(m.query.name)} IS NOT NULL" for m in members)
+    return queried(windows.rows, f"SELECT * FROM ({answered_rows}) WHERE {any_answer}")
 
 
-def _values(member: Member, table: Table, node: Aggregate) -> dict[str, str]:
+def _values(member: Member, node: Aggregate) -> dict[str, str]:
     """The columns of the aggregate's answer over the merged partials."""
-    found = {k.name: key for k, key in zip(node.keys, table.keys, strict=True)}
+    found = {k.name: key for k, key in zip(node.keys, member.keys, strict=True)}
     for call in node.calls:
         found[call.name] = member.finals.get(call.name) or quoted(call.name)
     return found | {name: sql for name, sql in member.finals.items() if name not in found}

@@ -29,7 +29,7 @@ _FIGURE = "_hg_figure_"
 FIGURES = ("rows", "lowest", "highest", "punctuated", "bad")
 #: How far each group of a stream got, for the rules that ask: rows of no table.
 NO_TABLE, GROUP, GROUP_FIGURES = -1, "_hg_group", ("rows", "highest", "punctuated")
-STATE = "p0_binary"
+STATE = "state_binary"
 #: In streams of records that may not fit the schema: such a record as it is; NULL for all others.
 MALFORMED = "_hg_malformed"
 _MERGES = {"rows": "sum", "lowest": "min", "highest": "max", "punctuated": "max", "bad": "sum"}

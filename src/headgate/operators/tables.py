@@ -1,9 +1,10 @@
 """Tables of partial aggregates, shared by queries: which there are, and which columns of them each query needs.
 
-Queries over the same streams and keys share a table where the panes of one fit into those of the other. A query's
-filter then becomes a condition of its partials, and each condition has a count of its tuples, because a group that
-holds tuples of one query may hold none of another. Where all queries of a table agree on the condition it is a plain
-filter, and nothing needs to be counted.
+Queries over the same streams and keys share a table where the panes of one fit into those of the other. A query over
+fewer keys takes the table of one over more, whose groups are then merged into its own where windows close: tuples are
+many, and groups are few. A query's filter becomes a condition of its partials, and each condition has a count of its
+tuples, because a group that holds tuples of one query may hold none of another. Where all queries of a table agree on
+the condition it is a plain filter, and nothing needs to be counted.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ class Member:
 
     query: Continuous
     guard: Guard
+    keys: tuple[str, ...]
+    """The key columns of the table that are the keys of the query, in its order."""
     finals: dict[str, str] = field(default_factory=dict)
     """The answer of each bounded call, and the ends of the window, as Spark SQL."""
     rows: str | None = None
@@ -139,14 +142,25 @@ def slots(prefix: str, types: Sequence[T.DataType]) -> list[str]:
     return names
 
 
+def _next_slot(table: Table, merge: Merge, type_: T.DataType) -> str:
+    """The name of the next column of a table: one that merges the same way in all tables that have it."""
+    return slots(merge.value, [*(c.type for c in table.columns if c.merge is merge), type_])[-1]
+
+
 def shared_tables(queries: Sequence[Continuous], frames: Mapping[str, DataFrame]) -> list[Table]:
     """The tables of some aggregating queries; `frames` are DataFrames with the columns of the streams."""
     tables: list[Table] = []
-    for query in queries:
+    for query in sorted(queries, key=_fineness, reverse=True):
         _Seat(query, frames).take(tables)
     for table in tables:
         _count_tuples(table)
     return tables
+
+
+def _fineness(query: Continuous) -> int:
+    """How finely a query groups: a table for the finest has room for the others."""
+    assert query.aggregate is not None
+    return len(query.aggregate.keys)
 
 
 class _Seat:
@@ -177,7 +191,9 @@ class _Seat:
         if table is None:
             tables.append(table := self._table(len(tables), self.feeds, self.key_types))
         table.length = gcd(table.length, self.length)
-        member = Member(self.query, self.guard)
+        keys = self._keys_in(table)
+        assert keys is not None
+        member = Member(self.query, self.guard, keys)
         table.members.append(member)
         for call in self.node.calls:
             if isinstance(call.function, AggregateFunction) and call.bounded:
@@ -195,15 +211,36 @@ class _Seat:
         return Table(number, feeds, types, self.length, self.window.origin, self.eager)
 
     def _fits(self, table: Table) -> bool:
-        if table.values or table.state or (table.feeds, table.key_types) != (self.feeds, self.key_types):
+        keys = self._keys_in(table)
+        if table.values or table.state or keys is None:
             return False
         windows = [m.query.window for m in table.members]
+        if len(keys) < len(table.keys):
+            # Fine groups are many: they may not be kept for longer, nor be read more often, than for their own sake.
+            longest, shortest = max(w.range for w in windows), min(w.slide for w in windows)
+            if self._has_own_tables or self.window.range > longest or self.window.slide < shortest:
+                return False
         if table.origin != self.window.origin or (table.eager is None) != (self.eager is None):
             return False
         # Windows that leave tuples out, or hold each tuple once, have panes of no use to others.
         if self.eager or any(w.range < w.slide for w in (*windows, self.window)):
             return all((w.range, w.slide) == (self.window.range, self.window.slide) for w in windows)
         return gcd(table.length, self.length) == min(table.length, self.length)
+
+    def _keys_in(self, table: Table) -> tuple[str, ...] | None:
+        """The key columns of a table that are the query's keys, if it has them all, from the same streams."""
+        if [(f.stream, f.place) for f in table.feeds] != [(f.stream, f.place) for f in self.feeds]:
+            return None
+        found = set()
+        for own, other in zip(self.feeds, table.feeds, strict=True):
+            if not set(own.keys) <= set(other.keys):
+                return None
+            found.add(tuple(table.keys[other.keys.index(key)] for key in own.keys))
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def _has_own_tables(self) -> bool:
+        return not all(isinstance(c.function, AggregateFunction) and c.bounded for c in self.node.calls)
 
     def _final(self, table: Table, call: Call, function: AggregateFunction) -> str:
         holes = call_holes(call, self.node.attribute)
@@ -224,8 +261,7 @@ class _Seat:
                 known.sql(i, ()) == wanted.sql(i, ()) for i in range(len(self.query.feeds))
             ):
                 return known
-        name = slots("p", [*(c.type for c in table.columns), type_])[-1]
-        table.columns.append(TableColumn(name, template, calls, self.attributes, merge, type_, self.guard))
+        table.columns.append(replace(wanted, name=_next_slot(table, merge, type_)))
         return table.columns[-1]
 
     def _holistic(self) -> Iterable[list[Call]]:
@@ -248,17 +284,25 @@ class _Seat:
         )
         table = self._table(number, feeds, (*self.key_types, *self._types([text(one)])))
         table.values = tuple(calls)
-        table.members.append(Member(self.query, self._guard(where)))
+        table.members.append(Member(self.query, self._guard(where), tuple(table.keys[:-1])))
         calls_by_feed = tuple(Call("", COUNT_ROWS) for _ in feeds)
         table.columns.append(
-            TableColumn("p0_bigint", "count(*){f}", calls_by_feed, self.attributes, Merge.SUM, T.LongType(), self.guard)
+            TableColumn(
+                _next_slot(table, Merge.SUM, T.LongType()),
+                "count(*){f}",
+                calls_by_feed,
+                self.attributes,
+                Merge.SUM,
+                T.LongType(),
+                self.guard,
+            )
         )
         return table
 
     def _states(self, number: int, call: Call) -> Table:
         table = self._table(number, self.feeds, self.key_types)
         table.state = call
-        table.members.append(Member(self.query, self.guard))
+        table.members.append(Member(self.query, self.guard, tuple(table.keys)))
         return table
 
     def _guard(self, where: exp.Expr) -> Guard:
@@ -295,6 +339,5 @@ def _count_tuples(table: Table) -> None:
         count = TableColumn("", "count(*){f}", calls, ("",) * len(calls), Merge.SUM, T.LongType(), member.guard)
         known = next((c for c in table.columns if c.guard == member.guard and c.sql(0, ()) == count.sql(0, ())), None)
         if known is None:
-            name = slots("p", [*(c.type for c in table.columns), count.type])[-1]
-            table.columns.append(known := replace(count, name=name))
+            table.columns.append(known := replace(count, name=_next_slot(table, count.merge, count.type)))
         member.rows = known.name
