@@ -7,7 +7,7 @@ import argparse
 from rich.console import Console
 
 import headgate as hg
-from benchmarks import overlap, sharing, skew, streams, windows
+from benchmarks import forms, overlap, sharing, skew, streams, windows
 
 BENCHMARKS = {
     "windows": windows.run,
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "streams": streams.run,
     "sharing": sharing.run,
     "skew": skew.run,
+    "forms": forms.run,
 }
 
 

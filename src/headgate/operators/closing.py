@@ -203,12 +203,14 @@ def _grouped(group: Sequence[str], aggregates: Mapping[str, str], source: str) -
 
 
 def _held(over: _Pass) -> str:
-    """Whether a row of the state is one of these tables and in a closing window."""
+    """Whether a row of the state is one of these tables and in a closing window; other tables have no bounds.
+
+    To name the table would let Spark put its bounds in as plain numbers.
+    """
     kinds = {number: [kind for _, kind in over.kinds_of(number)] for number in over.tables}
     first = _by_table({number: min(k.first_pane for k in own) for number, own in kinds.items()})
     last = _by_table({number: max(k.last_pane for k in own) for number, own in kinds.items()})
-    numbers = ", ".join(str(number) for number in over.tables)
-    return f"{TABLE} IN ({numbers}) AND {PANE} >= {first} AND {PANE} <= {last}"
+    return f"{PANE} >= {first} AND {PANE} <= {last}"
 
 
 def _rolled_up(panes: DataFrame, over: _Pass, number: int) -> DataFrame:

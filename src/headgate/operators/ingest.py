@@ -91,11 +91,11 @@ def _branches(df: DataFrame, watch: Watch, tables: Sequence[Table], late: Mappin
     return branches
 
 
-def observation(rows: DataFrame, watches: Sequence[Watch]) -> Column:
-    """What to observe of ingested rows: the figures of each stream, and how many panes there are and where."""
+def observation(watches: Sequence[Watch], panes: bool) -> Column:
+    """What to observe of ingested rows: the figures of each stream, and how many `panes` there are and where."""
     names = [(figure(w.stream, name), name) for w in watches for name in FIGURES]
     figures = [f"{_MERGES[name]}({column}) AS {column}" for column, name in names]
-    if PANE in rows.columns:
+    if panes:
         figures += [f"min({_AT}) AS first", f"max({_AT}) AS last", f"count({PANE}) AS panes"]
     return F.expr(f"struct({', '.join(figures)})").alias(FIGURES_OBSERVED)
 
@@ -105,12 +105,16 @@ def figure(stream: str, name: str) -> str:
     return f"{_FIGURE}{name}_{stream}"
 
 
-def partial_rows(rows: DataFrame) -> DataFrame | None:
-    """What is kept of the ingested rows, without what was observed: partials and how far groups got, if any."""
-    if TABLE not in rows.columns:
+def kept_columns(columns: Sequence[str]) -> list[str]:
+    """The columns of the ingested rows that are kept: those of partials and of how far groups got."""
+    return [c for c in columns if c != _AT and not c.startswith(_FIGURE)]
+
+
+def partial_rows(rows: DataFrame, columns: Sequence[str]) -> DataFrame | None:
+    """What is kept of the ingested rows in these columns, if there are any."""
+    if not columns:
         return None
-    kept = f"{PANE} IS NOT NULL OR {TABLE} = {NO_TABLE}" if PANE in rows.columns else f"{TABLE} IS NOT NULL"
-    columns = [c for c in rows.columns if c != _AT and not c.startswith(_FIGURE)]
+    kept = f"{PANE} IS NOT NULL OR {TABLE} = {NO_TABLE}" if PANE in columns else f"{TABLE} IS NOT NULL"
     return queried(rows, f"SELECT {', '.join(columns)} FROM {THESE} WHERE {kept}")
 
 

@@ -28,10 +28,12 @@ from headgate.operators.ingest import (
     GROUP,
     MALFORMED,
     NO_TABLE,
+    PANE,
     TABLE,
     Watch,
     figure,
     ingested,
+    kept_columns,
     observation,
     partial_rows,
 )
@@ -118,6 +120,8 @@ class Loop:
         }
         self.reports: list[BatchReport] = []
         self._propagated: dict[str, Punctuation] = {}
+        self._columns: dict[frozenset[str], list[str]] = {}
+        """What is kept of the tuples of some streams, as to ask Spark for it takes long."""
 
     @property
     def batch(self) -> int:
@@ -260,8 +264,12 @@ class Loop:
     def _ingested(self, batches: Batches, watches: Sequence[Watch], late: Mapping[str, Number]) -> dict[str, Any]:
         rows = ingested(batches, self.tables, watches, late)
         observed = Observation()
-        watched = rows.observe(observed, observation(rows, watches))
-        kept = partial_rows(watched)
+        streams = frozenset(batches)
+        if streams not in self._columns:
+            self._columns[streams] = kept_columns(rows.columns)
+        columns = self._columns[streams]
+        watched = rows.observe(observed, observation(watches, panes=PANE in columns))
+        kept = partial_rows(watched, columns)
         if kept is None:
             watched.write.format("noop").mode("overwrite").save()
         else:
@@ -462,9 +470,10 @@ class Loop:
     @cached_property
     def _state_schema(self) -> StructType:
         frames = {name: [frame] for name, frame in self._frames.items()}
-        rows = partial_rows(ingested(frames, self.tables, [replace(w, by=None) for w in self._watches], {}))
-        assert rows is not None
-        return rows.schema
+        rows = ingested(frames, self.tables, [replace(w, by=None) for w in self._watches], {})
+        kept = partial_rows(rows, kept_columns(rows.columns))
+        assert kept is not None
+        return kept.schema
 
     # Deliver
 
