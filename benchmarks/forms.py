@@ -26,7 +26,7 @@ WORKLOADS = {
     7: list(MONITORS.values()),
     50: [Monitor(keys, where, 10, 1) for keys in _KEYS for where in _FILTERS],
 }
-_PANE = F.expr("unix_micros(ts) - pmod(unix_micros(ts), 60000000L)").alias("pane")
+_PANE = "unix_micros(ts) - pmod(unix_micros(ts), 60000000L)"
 Form = Callable[[DataFrame, Sequence[Monitor]], DataFrame]
 
 
@@ -83,7 +83,7 @@ def _routed(packets: DataFrame, monitors: Sequence[Monitor]) -> DataFrame:
         F.sum(_by_route([v[j] if j < len(v) else "NULL" for v in values])).alias(f"p{j}")
         for j in range(max(len(v) for v in values))
     ]
-    return routed.groupBy("route", _PANE, *keys).agg(*sums)
+    return routed.groupBy("route", F.expr(_PANE).alias("pane"), *keys).agg(*sums)
 
 
 def _by_route(values: Sequence[str]) -> Column:
@@ -103,7 +103,7 @@ def _calls(monitor: Monitor, met: str) -> list[str]:
 
 def _reduced(packets: DataFrame, number: int, keys: Sequence[str], calls: Sequence[str]) -> DataFrame:
     partials = [F.expr(call).alias(f"p{j}") for j, call in enumerate(calls)]
-    reduced = packets.groupBy(_PANE, *keys).agg(*partials)
+    reduced = packets.groupBy(F.expr(_PANE).alias("pane"), *keys).agg(*partials)
     key = F.concat_ws("|", *(F.col(k).cast("string") for k in keys)) if keys else F.lit("")
     return reduced.select(F.lit(number).alias("route"), "pane", key.alias("k"), *(f"p{j}" for j in range(len(calls))))
 
