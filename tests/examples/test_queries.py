@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,28 @@ def test_spark_agrees_with_the_reference(spark: SparkSession, name: str) -> None
         answer = hg.evaluate(sql, strategy=strategy, **frames)
         assert answer.columns == [*expected[0], "sampling_rate"]
         assert_same(collected(answer), expected)
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_flow_over_files_agrees_with_the_reference(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    flow = hg.Flow(spark, "example", str(tmp_path / "checkpoint"))
+    streams = streams_of(name, text_of(name))
+    for stream, rows in streams.items():
+        folder, third = tmp_path / stream, len(rows) // 3
+        folder.mkdir()
+        for i, part in enumerate((rows[:third], rows[third : 2 * third], rows[2 * third :])):
+            staged = tmp_path / f"{stream}-{i}"
+            frame(spark, part, schema_of(stream)).coalesce(1).write.parquet(str(staged))
+            (file,) = staged.glob("part-*.parquet")
+            os.utime(file.rename(folder / f"{i}.parquet"), (i, i))
+        schema = ", ".join(f"{column} {type_}" for column, type_ in schema_of(stream).items())
+        source = hg.sources.files(str(folder), schema=schema, max_files_per_batch=1)
+        flow.stream(stream, source, progress=hg.progress("ts", within="2 minutes"))
+    flow.query("example", text_of(name))
+    run = flow.run_available()
+    run._loop.run({}, None, ended=list(streams))
+    assert_same(collected(run.results("example")), by_reference(name))
 
 
 @pytest.mark.parametrize("name", [name for name in EXPECTED if name not in NOT_IN_DUCKDB])

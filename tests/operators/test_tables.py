@@ -9,7 +9,7 @@ import pytest
 from headgate.lang import parse_query
 from headgate.operators.tables import Table, shared_tables
 from headgate.plan import Catalog, Field, Source, bind
-from headgate.plan.continuous import continuous
+from headgate.plan.stages import continuous
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ MAIN = Source("Main", tuple(Field(*column.split()) for column in SCHEMA.lower().
 def tables(spark: SparkSession, *queries: str) -> list[Table]:
     bound = [bind(parse_query(sql), Catalog([MAIN])) for sql in queries]
     frames = {"Main": spark.createDataFrame([], SCHEMA)}
-    return shared_tables([continuous(f"q{i}", plan) for i, plan in enumerate(bound)], frames)
+    return shared_tables([continuous(f"q{i}", plan).stages[-1] for i, plan in enumerate(bound)], frames)
 
 
 def counts(window: str, where: str = "true", keys: str = "src") -> str:
@@ -60,7 +60,7 @@ def test_the_same_partial_is_kept_once(spark: SparkSession) -> None:
         "SELECT src, sum(len) AS s, avg(len) AS a [RANGE 2 minutes SLIDE 1 minute] FROM Main GROUP BY src",
         "SELECT src, sum(len) AS total [RANGE 9 minutes SLIDE 1 minute] FROM Main GROUP BY src",
     )
-    assert [c.template for c in table.columns] == ["sum({x}){f}", "count({x}){f}"]
+    assert [c.template for c in table.columns] == ["sum({x}){f}", "count({x}){f}", "count(*){f}"]
 
 
 def test_filters_become_conditions_and_each_has_a_count(spark: SparkSession) -> None:
@@ -77,10 +77,35 @@ def test_one_filter_for_all_is_no_condition(spark: SparkSession) -> None:
     window = "RANGE 2 minutes SLIDE 1 minute"
     (table,) = tables(spark, counts(window, "port = 80"), counts("RANGE 4 minutes SLIDE 1 minute", "port = 80"))
     assert len(table.columns) == 1
-    assert [m.rows for m in table.members] == [None, None]
+    assert [m.rows for m in table.members] == ["sum0_bigint", "sum0_bigint"]
 
 
 def test_what_is_not_bounded_has_a_table_by_value(spark: SparkSession) -> None:
     main, values = tables(spark, "SELECT src, median(len) AS m [RANGE 2 minutes SLIDE 1 minute] FROM Main GROUP BY src")
     assert (len(main.keys), len(values.keys)) == (1, 2)
     assert [c.function.name for c in values.values] == ["median"]
+
+
+def test_what_is_on_disk_stays_as_it_is(spark: SparkSession) -> None:
+    by_both, by_src = (
+        counts("RANGE 2 minutes SLIDE 1 minute", keys="src, port"),
+        counts("RANGE 2 minutes SLIDE 1 minute"),
+    )
+    sums = "SELECT src, sum(len) AS s [RANGE 4 minutes SLIDE 2 minutes] FROM Main WHERE port = 80 GROUP BY src"
+    fine = "SELECT src, count(*) AS n [RANGE 90 seconds SLIDE 30 seconds] FROM Main GROUP BY src"
+    plans = [
+        continuous(f"q{i}", bind(parse_query(sql), Catalog([MAIN]))) for i, sql in enumerate([by_both, by_src, sums])
+    ]
+    frames = {"Main": spark.createDataFrame([], SCHEMA)}
+    (before,) = shared_tables([plan.stages[-1] for plan in plans], frames)
+    layout = {**before.layout(), "stages": ["q1"]}
+    added = [continuous(f"q{i}", bind(parse_query(sql), Catalog([MAIN]))) for i, sql in enumerate([fine, sums], 3)]
+    stages = [plan.stages[-1] for plan in (*added, plans[1])]
+    kept, apart = shared_tables(stages, frames, 1, [layout])
+    # The table keeps its keys and panes for the query that stays; finer panes do not fit any more.
+    assert (kept.number, kept.keys, kept.length) == (0, before.keys, before.length)
+    assert [m.stage.name for m in kept.members] == ["q1", "q4"]
+    assert [m.stage.name for m in apart.members] == ["q3"]
+    assert apart.number == 1
+    known = {c.meaning: c.name for c in before.columns}
+    assert all(known.get(c.meaning, c.name) == c.name for c in kept.columns)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
-from headgate.errors import Error
 from headgate.lang import parse_query
 from headgate.plan import Catalog, Field, Source, bind
-from headgate.plan.continuous import continuous
+from headgate.plan.stages import continuous
 
 COLUMNS = (Field("ts", "timestamp"), Field("src", "string"), Field("len", "int"))
 STREAMS = Catalog([Source("A", COLUMNS, "ts"), Source("B", COLUMNS, "ts"), Source("Still", COLUMNS)])
@@ -15,7 +12,7 @@ STREAMS = Catalog([Source("A", COLUMNS, "ts"), Source("B", COLUMNS, "ts"), Sourc
 
 def feeds(sql: str) -> list[tuple[str, str]]:
     query = continuous("q", bind(parse_query(sql), STREAMS))
-    return [(f.stream, f.where.sql("spark") if f.where is not None else "") for f in query.feeds]
+    return [(f.stream, f.where.sql("spark") if f.where is not None else "") for f in query.stages[-1].feeds]
 
 
 def test_a_filter_over_a_renamed_column_is_one_over_the_stream() -> None:
@@ -31,21 +28,3 @@ def test_a_union_has_a_feed_for_each_stream() -> None:
 
 def test_a_query_without_aggregate_has_feeds_too() -> None:
     assert feeds("SELECT src FROM A WHERE len = 40") == [("A", "`len` = 40")]
-
-
-@pytest.mark.parametrize(
-    ("sql", "words"),
-    [
-        ("SELECT count(*) AS n [RANGE 1 minute, WA ts] FROM Still", "ts does not progress"),
-        ("SELECT count(*) AS n [RANGE ALL, SLIDE 1 minute] FROM A", "only sliding and tumbling"),
-        ("SELECT count(*) AS n [RANGE 10 rows, WA row_num] FROM A", "in a flow yet|cannot run in a flow"),
-        ("SELECT A.len FROM A [RANGE 1 minute], B [RANGE 1 minute] WHERE A.src = B.src", "join .*cannot run in a flow"),
-        (
-            "SELECT max(n) AS m [RANGE 1 hour] FROM (SELECT count(*) AS n [RANGE 1 minute] FROM A)",
-            "aggregate below an aggregate cannot run in a flow",
-        ),
-    ],
-)
-def test_what_a_flow_cannot_run_yet_is_said(sql: str, words: str) -> None:
-    with pytest.raises(Error, match=f"query q: .*({words})"):
-        continuous("q", bind(parse_query(sql), STREAMS))

@@ -9,7 +9,7 @@ import pytest
 from headgate.lang import parse_query
 from headgate.plan import Aggregate, Catalog, Field, Named, Node, Project, Source, Union, bind
 from headgate.plan.scope import column
-from headgate.progress import Punctuation, punctuation
+from headgate.progress import Punctuation, punctuation, reached
 
 MINUTE = 60_000_000
 COLUMNS = (Field("ts", "timestamp"), Field("v", "bigint"), Field("src", "string"))
@@ -124,15 +124,33 @@ def test_groups_by_a_progressing_attribute_need_no_window() -> None:
     assert punctuation(Aggregate(STREAMS[0], None, (Named("s", column("src")),), ()), {"A": 7}) is None
 
 
+def test_windows_that_grow_progress_by_their_ends() -> None:
+    growing = plan("SELECT count(*) AS n [RANGE ALL, SLIDE 1 minute, WA ts] FROM A")
+    assert punctuation(growing, {"A": 130_000_000}) == 180_000_000
+
+
 @pytest.mark.parametrize(
-    ("sql", "message"),
+    ("clause", "a", "b", "expected"),
     [
-        ("SELECT A.v FROM A [RANGE 1 minute], B [RANGE 1 minute] WHERE A.src = B.src", "through Join"),
-        ("SELECT count(*) AS n [RANGE ALL, SLIDE 1 minute, WA ts] FROM A", "RANGE ALL"),
-        ("SELECT count(*) AS n [RANGE 1 minute, RATTR ts, SLIDE 1 row, SATTR row_num] FROM A", "SATTR row_num"),
-        ("SELECT count(*) AS n [RANGE 10 rows] FROM A", "RANGE 10 rows"),
+        # A pair to come has a new A, from a on, or a new B, from b on, and the other one within the window of it.
+        ("A [RANGE 2 minutes], B [RANGE 1 minute]", 10, 20, {"A.ts": 10, "B.ts": 9}),
+        ("A [RANGE 2 minutes], B [RANGE 1 minute]", 20, 10, {"A.ts": 8, "B.ts": 10}),
+        ("A, B [RANGE TUMBLING 5 minutes, WA ts]", 12, 19, {"A.ts": 12, "B.ts": 10}),
     ],
 )
-def test_what_is_for_later_says_so(sql: str, message: str) -> None:
-    with pytest.raises(NotImplementedError, match=message):
-        punctuation(plan(sql), {"A": 7, "B": 7})
+def test_a_join_is_as_far_as_new_pairs_may_be(clause: str, a: int, b: int, expected: dict[str, int]) -> None:
+    query = plan(f"SELECT A.ts AS at, B.ts AS bt FROM {clause} WHERE A.src = B.src")
+    come = reached(query, {"A": a * MINUTE, "B": b * MINUTE})
+    assert come.at == {"at": expected["A.ts"] * MINUTE, "bt": expected["B.ts"] * MINUTE}
+    assert reached(query, {"A": math.inf, "B": math.inf}).over
+    assert not reached(query, {"A": math.inf, "B": 7}).over
+
+
+def test_windows_by_tuple_begin_a_range_before_the_next_tuple() -> None:
+    by_tuple = plan("SELECT count(*) AS n [RANGE 1 minute, RATTR ts, SLIDE 1 row, SATTR row_num] FROM A")
+    assert punctuation(by_tuple, {"A": 10 * MINUTE}) == 9 * MINUTE
+
+
+def test_partitions_go_on_by_themselves() -> None:
+    by_partition = plan("SELECT src, count(*) AS n [RANGE 10 rows, PA src] FROM A GROUP BY src")
+    assert punctuation(by_partition, {"A": 10 * MINUTE}) is None

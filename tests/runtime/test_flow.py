@@ -73,6 +73,13 @@ def arrive(
         hidden.rename(folder / f"{number}.{format_}")
 
 
+def next_batch(run: Run, folder: Path, rows: Sequence[Sequence[Any]]) -> None:
+    """One more file, and the batch that it makes."""
+    before = run.status()["batch"]
+    arrive(folder, [rows])
+    until(run, lambda: bool(run.status()["batch"] > before))
+
+
 def files(folder: Path, format_: str = "parquet", schema: str = SCHEMA) -> Files:
     return hg.sources.files(str(folder), format=format_, schema=schema, max_files_per_batch=1)
 
@@ -254,6 +261,34 @@ class TestRunning:
         assert again.await_termination()
         assert [report.rows for report in again.reports] == [3, 3]
         assert_same(collected(again.results("counts")), exact(COUNTS, 44, Main=table(spark, ROWS)))
+
+    def test_queries_come_and_go_while_it_runs(self, spark: SparkSession, tmp_path: Path) -> None:
+        arrive(tmp_path / "in", FILES[:1])
+        run = flow_over(spark, tmp_path, {"counts": COUNTS, "goes": COUNTS}).start(trigger="100 milliseconds")
+        until(run, lambda: run.status()["batch"] == 0)
+        sums = "SELECT k, sum(v) AS s [RANGE 10, SLIDE 5, WA ts] FROM Main GROUP BY k"
+        run.query("sums", sums, hg.sinks.parquet(str(tmp_path / "sums")))
+        run.drop("goes")
+        with pytest.raises(hg.Error, match="no query goes in the flow"):
+            run.drop("goes")
+        with pytest.raises(hg.Error, match="query wrong: unknown stream Mian: did you mean Main"):
+            run.query("wrong", COUNTS.replace("Main", "Mian"))
+        for rows in FILES[1:]:
+            next_batch(run, tmp_path / "in", rows)
+        run.stop()
+        assert_same(collected(run.results("counts")), exact(COUNTS, 44, Main=table(spark, ROWS)))
+        seen = max(row[0] for row in FILES[0])
+        whole = [row for row in exact(sums, 44, Main=table(spark, ROWS)) if row["window_start"] > seen]
+        assert whole
+        assert_same(collected(run.results("sums")), whole)
+        with pytest.raises(hg.Error, match="no query goes"):
+            run.results("goes")
+
+    def test_the_only_query_stays(self, spark: SparkSession, tmp_path: Path) -> None:
+        arrive(tmp_path / "in", FILES[:1])
+        run = flow_over(spark, tmp_path, {"counts": COUNTS}).run_available()
+        with pytest.raises(hg.Error, match="counts is the only query of flow test: stop the flow instead"):
+            run.drop("counts")
 
     def test_a_lull_closes_windows_without_another_tuple(self, spark: SparkSession, tmp_path: Path) -> None:
         sql = "SELECT count(*) AS n [RANGE 1 second, SLIDE 1 second, WA ts] FROM Main"
@@ -527,9 +562,6 @@ def a_job(spark: SparkSession) -> int:
     return int(number)
 
 
-SLIDING_ONLY = "only sliding and tumbling windows over the progressing attribute run in a flow yet"
-
-
 class TestBadInput:
     """One clear error each, before anything runs."""
 
@@ -548,23 +580,18 @@ class TestBadInput:
             ("SELECT count(*) [RANGE 5] FROM Still", hg.WindowError, "without a progressing attribute"),
             (
                 "SELECT Main.v FROM Main [RANGE 5, WA ts], Still [RANGE 5, WA at] WHERE Main.k = Still.k",
-                hg.BindError,
-                "join ... cannot run in a flow yet",
-            ),
-            (
-                "SELECT count(*) AS n [RANGE 20, SLIDE 20]"
-                " FROM (SELECT max(v) AS hi [RANGE 5, SLIDE 5, WA ts] FROM Main) WHERE hi > 5",
-                hg.BindError,
-                "aggregate below an aggregate cannot run in a flow yet",
-            ),
-            ("SELECT count(*) [RANGE ALL, SLIDE 5, WA ts] FROM Main", hg.WindowError, SLIDING_ONLY),
-            ("SELECT k, row_num FROM Main", hg.BindError, "row_num ... in a flow yet"),
-            ("SELECT count(*) [RANGE 5 rows] FROM Main", hg.WindowError, SLIDING_ONLY),
-            ("SELECT count(*) [RANGE 5 rows, PA k] FROM Main", hg.WindowError, SLIDING_ONLY),
-            (
-                "SELECT count(*) [RANGE 5, RATTR ts, SLIDE 1 row, SATTR row_num] FROM Main",
                 hg.WindowError,
-                SLIDING_ONLY,
+                "Still.at does not progress, so the join would keep its tuples for ever ... hg.progress(",
+            ),
+            (
+                "SELECT count(*) AS n [RANGE 20, SLIDE 20] FROM (SELECT max(k) AS hi [RANGE 5, WA at] FROM Still)",
+                hg.WindowError,
+                "at does not progress ... hg.progress(",
+            ),
+            (
+                "SELECT count(*) AS n [RANGE 5, RATTR at, SLIDE 1 row, SATTR rank(at)] FROM Still",
+                hg.WindowError,
+                "at does not progress",
             ),
         ],
     )
@@ -635,5 +662,5 @@ class TestBadInput:
     def test_a_checkpoint_of_other_queries(self, spark: SparkSession, tmp_path: Path) -> None:
         flow_over(spark, tmp_path, {"tally": TALLY}, table(spark, ROWS)).run_available()
         other = flow_over(spark, tmp_path, {"tally": TALLY.replace("count(*)", "max(v)")}, table(spark, ROWS))
-        with told(hg.StateError, "of a flow with other queries (see tally)"):
+        with told(hg.StateError, "has another query of this name (see tally)", "anew=True"):
             other.run_available()

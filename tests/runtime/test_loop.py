@@ -35,6 +35,32 @@ QUERIES = {
     "ends": "SELECT k, first(v) AS f, last(v) AS l [RANGE 6, SLIDE 2, WA ts] FROM B GROUP BY k",
     "renamed": "SELECT w, max(z) AS m [RANGE 10, SLIDE 10, WA ts]"
     " FROM (SELECT ts, k AS w, v * 2 AS z FROM A WHERE v IS NOT NULL) GROUP BY w",
+    "nested": "SELECT max(n) AS top, count(*) AS groups [RANGE 10, SLIDE 5]"
+    " FROM (SELECT k, count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM A WHERE v > 1 GROUP BY k) WHERE n > 1",
+    "deep": "SELECT avg(s) AS a [RANGE 20, SLIDE 20] FROM (SELECT k, sum(m) AS s [RANGE 10, SLIDE 5]"
+    " FROM (SELECT k, max(v) AS m [RANGE 5, SLIDE 2, WA ts] FROM B GROUP BY k) GROUP BY k)",
+    "by_start": "SELECT window_start, max(n) AS top, sum(n) AS n"
+    " FROM (SELECT k, count(*) AS n [RANGE 10, SLIDE 5, WA ts] FROM A GROUP BY k) GROUP BY window_start",
+    "melded_answers": "SELECT k, n FROM (SELECT k, count(*) AS n [RANGE 10, SLIDE 10, WA ts] FROM A GROUP BY k)"
+    " UNION (SELECT k, count(*) AS n [RANGE 10, SLIDE 10, WA ts] FROM B GROUP BY k)",
+    "growing": "SELECT k, count(*) AS n, sum(v) AS s, stddev(v) AS sd [RANGE ALL, SLIDE 5, WA ts] FROM A GROUP BY k",
+    "growing_distinct": "SELECT count(DISTINCT v) AS d, max(v) AS hi [RANGE ALL, SLIDE 10, WA ts] FROM B WHERE v > 0",
+    "pairs": "SELECT A.ts AS at, B.ts AS bt, A.v, B.v AS w FROM A [RANGE 4, WA ts], B [RANGE 3, WA ts]"
+    " WHERE A.k = B.k AND A.v < B.v",
+    "same": "SELECT A.k, A.v, B.v AS w FROM A, B [RANGE TUMBLING 5, WA ts] WHERE A.v = B.v",
+    "of_pairs": "SELECT k, count(*) AS n, max(w) AS hi [RANGE 10, SLIDE 5, WA at]"
+    " FROM (SELECT A.ts AS at, A.k, B.v AS w FROM A [RANGE 4, WA ts], B [RANGE 3, WA ts] WHERE A.k = B.k) GROUP BY k",
+    "three": "SELECT x.v AS a, y.v AS b, z.v AS c FROM A AS x [RANGE 2, WA ts], B AS y [RANGE 2, WA ts],"
+    " A AS z [RANGE 3, WA ts] WHERE x.k = y.k AND z.v = y.v",
+    "of_windows": "SELECT h.k, h.n, t.total"
+    " FROM (SELECT k, count(*) AS n [RANGE 10, SLIDE 5, WA ts] FROM A GROUP BY k) AS h,"
+    " (SELECT count(*) AS total [RANGE 10, SLIDE 5, WA ts] FROM A) AS t [RANGE TUMBLING 5] WHERE h.n * 3 >= t.total",
+    "rows": "SELECT k, count(*) AS n, sum(v) AS s [RANGE 7 rows, SLIDE 3 rows] FROM A GROUP BY k",
+    "all_rows": "SELECT count(*) AS n, sum(v) AS s [RANGE ALL, SLIDE 4 rows] FROM B WHERE v > 2",
+    "by_tuple": "SELECT max(v) AS hi, count(*) AS n [RANGE 6, RATTR ts, SLIDE 2 rows, SATTR row_num] FROM A",
+    "by_rank": "SELECT k, sum(v) AS s [RANGE 6, RATTR ts, SLIDE 3 rows, SATTR rank(ts)] FROM B WHERE v > 0 GROUP BY k",
+    "by_partition": "SELECT k, sum(v) AS s, count(*) AS n [RANGE 3 rows, SLIDE 2 rows, PA k] FROM A GROUP BY k",
+    "each_third": "SELECT k, max(v) AS hi [RANGE 1 rows, SLIDE 3 rows, PA k] FROM B GROUP BY k",
     "tuples": "SELECT k, v + 1 AS w FROM A WHERE v > 3",
 }
 STEPS = ["decided", "ingested", "closed", "delivered", "committed"]
@@ -106,7 +132,7 @@ def test_a_flow_answers_as_evaluate_does(spark: SparkSession, tmp_path: Path, se
         if number > run.manifest.source_batch:
             run.run(batch, number)
     run.run({}, None, ended=["A", "B"])
-    check(spark, run, {"A": a, "B": b})
+    check(spark, run, {"A": arrival(a, seed), "B": arrival(b, seed + 1)})
     assert sum(run.manifest.counters["late"].values()) == 0
 
 

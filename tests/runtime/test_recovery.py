@@ -138,7 +138,7 @@ def test_other_queries_are_told_by_their_names(place: Place) -> None:
     place.run(range(2))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(QUERIES, "tumbling", QUERIES["tumbling"].replace("v > 2", "v > 3"))
-        with pytest.raises(StateError, match=r"other queries \(see tumbling\).*start with a new checkpoint"):
+        with pytest.raises(StateError, match=r"another query of this name \(see tumbling\).*begin anew"):
             place.loop()
     place.finish()
 
@@ -210,7 +210,7 @@ def test_state_stays_small_however_long_a_flow_runs(place: Place, monkeypatch: p
     levels = set()
     for batch in range(number):
         run(loop, [batch], arriving)
-        levels |= {f.level for f in loop.manifest.files}
+        levels |= {f.merges for f in loop.manifest.files}
         kept = 2 * (480 // step + 2)  # The batches that windows hold, and as many that wait to be merged with them.
         assert sum(f.rows for f in loop.manifest.files) <= 2 * rows * kept
         assert len(loop.manifest.files) <= 2 * len(levels)

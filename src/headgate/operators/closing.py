@@ -10,9 +10,10 @@ they merge in the same way, and the number of its table leads a row to the windo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,27 +23,59 @@ from headgate.aggregates import Merge, UserAggregate
 from headgate.operators import user
 from headgate.operators.aggregate import joined, over_values
 from headgate.operators.ingest import PANE, STATE, TABLE
+from headgate.operators.landmark import LAST, accumulate
 from headgate.operators.partials import ROWS, Additive, PartialColumn, merge, merging
 from headgate.operators.rollup import WINDOW_ID, roll_up
-from headgate.operators.sql import THESE, floor_div, queried, quoted, stacked, text
+from headgate.operators.sql import THESE, floor_div, literal, position, queried, quoted, stacked, text
 from headgate.operators.tables import Member, Table
 from headgate.plan.feeds import Feed
 from headgate.plan.nodes import SAMPLING_RATE, Aggregate
+from headgate.progress import Punctuation
 from headgate.windows import Panes
 
 _SPEC = "_hg_spec"
 #: From this many panes on that all closing windows hold, they are merged first, which costs a shuffle.
 _COMMON = 16
+_BEFORE_ALL = -(1 << 62)
 #: So many kinds of closing windows are answered in one pass: with more of them, Spark no longer compiles the code.
 _KINDS_A_PASS = 24
 
 
 @dataclass(frozen=True)
+class Box:
+    """Groups by several progressing columns that close together: those below all of their places, new against old."""
+
+    now: Mapping[str, Punctuation]
+    before: Mapping[str, Punctuation]
+
+    def holds(self, places: Mapping[str, str]) -> str:
+        """Whether a group closes, as SQL, by the places of the columns that it is grouped by."""
+        return f"{_below(self.now, places)} AND NOT ({_below(self.before, places)})"
+
+
+def _below(bounds: Mapping[str, Punctuation], places: Mapping[str, str]) -> str:
+    if not bounds:
+        return "false"
+    met = [f"{places[name]} < {_bound(p)}" for name, p in bounds.items() if p != math.inf]
+    return " AND ".join(met) or "true"
+
+
+def _bound(p: Punctuation) -> str:
+    assert p is not None
+    assert not isinstance(p, float)
+    return literal(p)
+
+
+@dataclass(frozen=True)
 class Closing:
-    """The windows of a query that close: those numbered from `first` to `last`."""
+    """The windows of a query that close: those numbered from `first` to `last`; of groups, those in the box."""
 
     first: int
     last: int
+    box: Box | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.first, self.last))
 
 
 @dataclass(frozen=True)
@@ -53,10 +86,12 @@ class _Kind:
     panes: Panes
     closing: Closing
     keys: tuple[str, ...]
+    growing: bool = False
+    """Whether the windows begin before all time: a pane is in its own and all later ones."""
 
     @property
     def first_pane(self) -> int:
-        return self.closing.first * self.panes.per_slide
+        return _BEFORE_ALL if self.growing else self.closing.first * self.panes.per_slide
 
     @property
     def last_pane(self) -> int:
@@ -65,6 +100,8 @@ class _Kind:
     @property
     def common(self) -> tuple[int, int]:
         """The first and the last of the panes that are in all of the windows."""
+        if self.growing:
+            return 0, -1  # There are few of them, and after the next compaction one.
         last = self.closing.first * self.panes.per_slide + self.panes.per_window - 1
         return self.closing.last * self.panes.per_slide, last
 
@@ -75,6 +112,8 @@ class _Kind:
     @property
     def rolls_up(self) -> bool:
         """Whether so many windows close at once, as at the end of a bounded stream, that each pane is in many."""
+        if self.growing:
+            return self.windows > _COMMON
         overlap = self.panes.per_window // self.panes.per_slide
         return overlap >= _COMMON and self.windows > overlap
 
@@ -126,7 +165,7 @@ def answers(state: DataFrame, tables: Sequence[Table], closings: Mapping[str, Cl
         windows = _merged(state, each)
         plain = []
         for member in each.members:
-            extra = [t for t in tables if (t.values or t.state) and t.members[0].query is member.query]
+            extra = [t for t in tables if (t.values or t.state) and t.members[0].stage is member.stage]
             if not extra:
                 plain.append(member)
                 continue
@@ -145,12 +184,12 @@ def _passes(tables: Sequence[Table], closings: Mapping[str, Closing]) -> list[_P
     passes: list[_Pass] = []
     room: dict[bool, int] = {}
     for table in tables:
-        members = tuple(m for m in table.members if m.query.name in closings)
+        members = tuple(m for m in table.members if m.stage.name in closings)
         if not members or table.values or table.state:
             continue
         own = _pass(table, members, closings)
-        alone = bool(Additive.of(own.columns).centres) or any(k.rolls_up for k in own.kinds)
-        alone = alone or any((t.values or t.state) and t.members[0].query in [m.query for m in members] for t in tables)
+        alone = any(k.rolls_up or k.closing.box for k in own.kinds) or bool(Additive.of(own.columns).centres)
+        alone = alone or any((t.values or t.state) and t.members[0].stage in [m.stage for m in members] for t in tables)
         lumped = bool(_common(own))
         if not alone and lumped in room and len(passes[room[lumped]].kinds + own.kinds) <= _KINDS_A_PASS:
             passes[room[lumped]] += own
@@ -168,7 +207,8 @@ def _pass(table: Table, members: Sequence[Member], closings: Mapping[str, Closin
 
 def _kind(table: Table, member: Member, closings: Mapping[str, Closing]) -> _Kind:
     keys = tuple(k for k in table.keys if k in member.keys or table.values)
-    return _Kind(table.number, table.panes(member.query.window), closings[member.query.name], keys)
+    panes, closing = table.panes(member.stage.window), closings[member.stage.name]
+    return _Kind(table.number, panes, closing, keys, table.growing)
 
 
 def _merged(state: DataFrame, over: _Pass) -> _Selected:
@@ -176,7 +216,7 @@ def _merged(state: DataFrame, over: _Pass) -> _Selected:
     additive = Additive.of(over.columns)
     types = {c.name: c.type for t in over.tables.values() for c in t.columns if c.merge is not Merge.MOMENTS}
     merged = merging(additive, types)
-    rows, source = state, f"{THESE} WHERE {_held(over)}"
+    rows, source = _in_box(state, over), f"{THESE} WHERE {_held(over)}"
     if additive.centres:
         needed = ", ".join([TABLE, *over.keys, PANE, *(c.name for c in over.columns)])
         rows = queried(rows, f"SELECT {needed} FROM {source}")
@@ -195,6 +235,17 @@ def _merged(state: DataFrame, over: _Pass) -> _Selected:
     held = f"({_in_windows(source, over, [name for name, _ in additive.parts] + additive.centres)})"
     selected = _Selected(rows, f"({_grouped([*over.keys, _SPEC, WINDOW_ID], merged, held)})")
     return _Selected(additive.gather(selected.df)) if additive.centres else selected
+
+
+def _in_box(state: DataFrame, over: _Pass) -> DataFrame:
+    """The rows of groups that close, where not all of a window do."""
+    boxed = [(m, k.closing.box) for m, k in zip(over.members, over.kinds, strict=False) if k.closing.box]
+    for member, box in boxed:
+        assert member.stage.aggregate is not None
+        names = [key.expression.name for key in member.stage.aggregate.keys]
+        places = {name: position(state, key) for name, key in zip(names, member.keys, strict=True) if name in box.now}
+        state = state.where(box.holds(places))
+    return state
 
 
 def _grouped(group: Sequence[str], aggregates: Mapping[str, str], source: str) -> str:
@@ -220,9 +271,16 @@ def _rolled_up(panes: DataFrame, over: _Pass, number: int) -> DataFrame:
         additive = Additive.of(over.columns)
         spread = additive.spread(panes, kind.keys or [PANE])
         panes = additive.gather(merge(spread, [*kind.keys, PANE], additive))
-    windows = roll_up(panes, kind.keys, over.columns, kind.panes, running=False, cut=not kind.keys)
+    if kind.growing:
+        windows = accumulate(panes, kind.keys, over.columns, partial(_until, kind.closing.last))
+    else:
+        windows = roll_up(panes, kind.keys, over.columns, kind.panes, running=False, cut=not kind.keys)
     closing = windows.where(f"{WINDOW_ID} BETWEEN {kind.closing.first}L AND {kind.closing.last}L")
     return closing.withColumns({_SPEC: F.lit(number), **none})
+
+
+def _until(last: int, rows: DataFrame) -> DataFrame:
+    return rows.withColumn(LAST, F.lit(last).cast("bigint"))
 
 
 def _common(over: _Pass) -> dict[int, tuple[int, int]]:
@@ -244,7 +302,8 @@ def _in_windows(source: str, over: _Pass, columns: Sequence[str]) -> str:
         for key, others in finer.items()
     ]
     kept = ", ".join([*keys, *columns, _SPEC])
-    if len(over.kinds) == 1 and over.kinds[0].panes.per_window == over.kinds[0].panes.per_slide == 1:
+    only = over.kinds[0] if len(over.kinds) == 1 else None
+    if only and only.panes.per_window == only.panes.per_slide == 1 and not only.growing:
         return f"SELECT {kept}, {PANE} AS {WINDOW_ID} FROM (SELECT *, 0 AS {_SPEC} FROM {source})"
     arrays = " ".join(f"WHEN {TABLE} = {number} THEN array({_spans(over, number)})" for number in over.tables)
     inlined = f"SELECT *, inline(CASE {arrays} END) FROM {source}"
@@ -256,9 +315,11 @@ def _spans(over: _Pass, table: int) -> str:
     structs = []
     for i, kind in over.kinds_of(table):
         panes, closing = kind.panes, kind.closing
-        first = f"{floor_div(f'{PANE} - {panes.per_window}L', panes.per_slide)} + 1"
+        first, last = PANE, _by_table({table: closing.last})
+        if not kind.growing:
+            first = f"{floor_div(f'{PANE} - {panes.per_window}L', panes.per_slide)} + 1"
+            last = f"least({floor_div(PANE, panes.per_slide)}, {last})"
         first = f"greatest({first}, {_by_table({table: closing.first})})"
-        last = f"least({floor_div(PANE, panes.per_slide)}, {_by_table({table: closing.last})})"
         structs.append(f"struct({i} AS {_SPEC}, {first} AS _first, {last} AS _last)")
     return ", ".join(structs)
 
@@ -305,7 +366,7 @@ def _structs(windows: _Selected, over: _Pass, members: Sequence[Member], closing
     values: list[str] = []
     structs: list[str] = []
     for i, member in enumerate(members):
-        node, above = member.query.aggregate, member.query.above
+        node, above = member.stage.aggregate, member.stage.above
         assert node is not None
         assert above is not None
         table = next(t for t in over.tables.values() if member in t.members)
@@ -319,9 +380,9 @@ def _structs(windows: _Selected, over: _Pass, members: Sequence[Member], closing
         columns = [f"{text(named.of(e))} AS {quoted(name)}" for name, e in above.columns.items()]
         having = f" AND ({text(named.of(above.where))})" if above.where is not None else ""
         struct = f"struct({', '.join([*columns, f'1.0D AS {SAMPLING_RATE}'])})"
-        structs.append(f"CASE WHEN {own}{having} THEN {struct} END AS {quoted(member.query.name)}")
+        structs.append(f"CASE WHEN {own}{having} THEN {struct} END AS {quoted(member.stage.name)}")
     answered_rows = f"SELECT {', '.join(structs)} FROM (SELECT *, {', '.join(values)} FROM {windows.source})"
-    any_answer = " OR ".join(f"{quoted(m.query.name)} IS NOT NULL" for m in members)
+    any_answer = " OR ".join(f"{quoted(m.stage.name)} IS NOT NULL" for m in members)
     return queried(windows.rows, f"SELECT * FROM ({answered_rows}) WHERE {any_answer}")
 
 

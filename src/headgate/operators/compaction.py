@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from headgate.operators.ingest import PANE, STATE, TABLE
 from headgate.operators.partials import Additive, merge
 from headgate.operators.sql import stacked
@@ -16,14 +18,21 @@ if TYPE_CHECKING:
 
 
 def compacted(state: DataFrame, tables: Sequence[Table], first: Mapping[int, int]) -> DataFrame:
-    """The rows of some files, merged by group and pane; `first` gives the first pane of a table that is needed."""
+    """The rows of some files, merged by group and pane; `first` gives the first pane of a table that is needed.
+
+    In a table whose windows grow, all panes before it have become one.
+    """
     return stacked(_table(state, table, first) for table in tables)
 
 
 def _table(state: DataFrame, table: Table, first: Mapping[int, int]) -> DataFrame:
     rows = state.where(f"{TABLE} = {table.number}")
     if table.number in first:
-        rows = rows.where(f"{PANE} >= {first[table.number]}L")
+        needed = f"{first[table.number]}L"
+        if table.growing:
+            rows = rows.withColumn(PANE, F.expr(f"greatest({PANE}, {needed} - 1)"))
+        else:
+            rows = rows.where(f"{PANE} >= {needed}")
     group = [TABLE, *table.keys, PANE]
     if table.state is not None:
         return rows.select(*group, STATE)  # States merge in Python, where windows close.

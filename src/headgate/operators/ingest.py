@@ -21,18 +21,19 @@ from headgate.aggregates import UserAggregate
 from headgate.operators import user
 from headgate.operators.sql import THESE, ddl, floor_div, literal, position, queried, quoted, stacked
 from headgate.operators.tables import Table, over_stream
+from headgate.plan.nodes import ROW_NUM
 from headgate.windows import Number
 
 TABLE, PANE = "_hg_table", "_hg_pane"
 _START, _AT = "_hg_start", "_hg_at"
 _FIGURE = "_hg_figure_"
-FIGURES = ("rows", "lowest", "highest", "punctuated", "bad")
+FIGURES = ("rows", "lowest", "highest", "punctuated", "bad", "numbered")
 #: How far each group of a stream got, for the rules that ask: rows of no table.
 NO_TABLE, GROUP, GROUP_FIGURES = -1, "_hg_group", ("rows", "highest", "punctuated")
 STATE = "state_binary"
 #: In streams of records that may not fit the schema: such a record as it is; NULL for all others.
 MALFORMED = "_hg_malformed"
-_MERGES = {"rows": "sum", "lowest": "min", "highest": "max", "punctuated": "max", "bad": "sum"}
+_MERGES = {"rows": "sum", "lowest": "min", "highest": "max", "punctuated": "max", "bad": "sum", "numbered": "sum"}
 #: What is observed is one struct under this name.
 FIGURES_OBSERVED = "figures"
 
@@ -47,6 +48,10 @@ class Watch:
     by: str | None = None
     marked: bool = False
     """Whether records that do not fit the schema are marked by MALFORMED."""
+    figures: bool = True
+    """Whether the stream is looked at as a whole; once is enough where it is ingested several times."""
+    numbered: bool = False
+    """Whether its tuples have arrival numbers."""
 
     def place(self, df: DataFrame) -> str:
         """The place of a tuple on the axis, as SQL: NULL if it is bad."""
@@ -76,27 +81,33 @@ def ingested(
 
 
 def _branches(df: DataFrame, watch: Watch, tables: Sequence[Table], late: Mapping[str, Number]) -> list[DataFrame]:
-    carrier = _carrier(tables, watch.stream)
+    carrier = _carrier(tables, watch.stream) if watch.figures else None
     branches = [
         _reduced(df, table, i, late, watch, (table.number, i) == carrier)
         for table in tables
         for i, feed in enumerate(table.feeds)
         if feed.stream == watch.stream
     ]
-    if carrier is None:
+    if carrier is None and watch.figures:
         figures = ", ".join(f"{sql} AS {figure(watch.stream, name)}" for name, sql in _figure_sql(df, watch).items())
         branches.append(queried(df, f"SELECT {figures} FROM {THESE}"))
-    if watch.by is not None:
+    if watch.by is not None and watch.figures:
         branches.append(_by_group(df, watch))
     return branches
 
 
-def observation(watches: Sequence[Watch], panes: bool) -> Column:
-    """What to observe of ingested rows: the figures of each stream, and how many `panes` there are and where."""
-    names = [(figure(w.stream, name), name) for w in watches for name in FIGURES]
+def observation(watches: Sequence[Watch], axes: Sequence[Sequence[int]]) -> Column:
+    """What to observe of ingested rows: the figures of each stream, how many panes there are, and where on each axis.
+
+    An axis is given by the numbers of the tables with panes on it.
+    """
+    names = [(figure(w.stream, name), name) for w in watches if w.figures for name in FIGURES]
     figures = [f"{_MERGES[name]}({column}) AS {column}" for column, name in names]
-    if panes:
-        figures += [f"min({_AT}) AS first", f"max({_AT}) AS last", f"count({PANE}) AS panes"]
+    for i, tables in enumerate(axes):
+        own = f"CASE WHEN {TABLE} IN ({', '.join(map(str, tables))}) THEN {_AT} END" if len(axes) > 1 else _AT
+        figures += [f"min({own}) AS first_{i}", f"max({own}) AS last_{i}"]
+    if axes:
+        figures.append(f"count({PANE}) AS panes")
     return F.expr(f"struct({', '.join(figures)})").alias(FIGURES_OBSERVED)
 
 
@@ -133,14 +144,14 @@ def _carrier(tables: Sequence[Table], stream: str) -> tuple[int, int] | None:
 
 def _reduced(df: DataFrame, table: Table, i: int, late: Mapping[str, Number], watch: Watch, carries: bool) -> DataFrame:
     """The partial rows that the tuples of a feed make, with the figures of the stream where they are carried along."""
-    feed, window = table.feeds[i], table.members[0].query.window
-    conditions = {m.guard: _conditions(m.guard.where[i], feed.place, late.get(m.query.name)) for m in table.members}
+    feed, gaps = table.feeds[i], table.gaps
+    conditions = {m.guard: _conditions(m.guard.where[i], feed.place, late.get(m.stage.name)) for m in table.members}
     counts = _any_of(conditions.values())
     if watch.marked:
         counts.append(f"{MALFORMED} IS NULL")
-    if window.range < window.slide:
-        offset = f"pmod({feed.place} - {literal(window.origin)}, {literal(window.slide)})"
-        counts.append(f"{offset} < {literal(window.range)}")
+    if gaps is not None:
+        offset = f"pmod({feed.place} - {literal(gaps.origin)}, {literal(gaps.slide)})"
+        counts.append(f"{offset} < {literal(gaps.range)}")
     keys = dict(zip(table.keys, feed.keys, strict=True))
     start = _start(table, feed.place)
     where = "true"
@@ -208,7 +219,7 @@ def _less(place: str, origin: Number) -> str:
 def _states(df: DataFrame, table: Table, i: int, group: str, tuples: str) -> DataFrame:
     """The states of a user-defined aggregate over the tuples of a feed."""
     assert table.state is not None
-    call = over_stream(table.state, table.members[0].query.feeds[i])
+    call = over_stream(table.state, table.members[0].stage.feeds[i])
     assert isinstance(call.function, UserAggregate)
     by = _ordinals(len(table.keys) + 1)
     collected = queried(df, f"SELECT {group}, {user.collected(call)} AS _hg_tuples FROM {tuples} GROUP BY {by}")
@@ -238,5 +249,6 @@ def _figure_sql(df: DataFrame, watch: Watch) -> dict[str, str]:
         "lowest": f"min({place})",
         "highest": f"max({place})",
         "punctuated": f"max({place}) FILTER (WHERE {marked})",
+        "numbered": f"count({ROW_NUM})" if watch.numbered else "0L",
         "bad": f"count(*) - count({place})" if watch.attribute else f"count_if({watch.is_bad(df)})",
     }

@@ -15,8 +15,8 @@ _PARTITION_BITS = 33  # monotonically_increasing_id: the partition above, the ro
 PIECE = 65_536
 
 
-def with_row_numbers(df: DataFrame, name: str) -> DataFrame:
-    """The rows with their place (from 0) in the order of the DataFrame."""
+def with_row_numbers(df: DataFrame, name: str, first: int = 0) -> DataFrame:
+    """The rows with their place in the order of the DataFrame, counted from `first`."""
     df = _stable(df).withColumn("_hg_id", F.monotonically_increasing_id())
     partition = F.shiftright("_hg_id", _PARTITION_BITS)
     sizes = df.groupBy(partition.alias("_hg_part")).agg(F.count("*").alias("_hg_size"))
@@ -27,7 +27,7 @@ def with_row_numbers(df: DataFrame, name: str) -> DataFrame:
     index = F.col("_hg_id").bitwiseAND((1 << _PARTITION_BITS) - 1)
     return (
         df.join(F.broadcast(starts), partition == F.col("_hg_own"))
-        .withColumn(name, F.col("_hg_start") + index)
+        .withColumn(name, F.col("_hg_start") + index + first)
         .drop("_hg_id", "_hg_own", "_hg_start")
     )
 

@@ -4,7 +4,10 @@ Queries over the same streams and keys share a table where the panes of one fit 
 fewer keys takes the table of one over more, whose groups are then merged into its own where windows close: tuples are
 many, and groups are few. A query's filter becomes a condition of its partials, and each condition has a count of its
 tuples, because a group that holds tuples of one query may hold none of another. Where all queries of a table agree on
-the condition it is a plain filter, and nothing needs to be counted.
+the condition it is a plain filter.
+
+Queries come and go while there are rows of a table on disk. So what its columns are called, its keys and its panes are
+part of the manifest, and a query that comes later takes the table as it is.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,12 +28,14 @@ from headgate.aggregates.builtin import COUNT_ROWS
 from headgate.operators.lower import lower
 from headgate.operators.partials import PartialColumn, call_holes
 from headgate.operators.rollup import WINDOW_ID
-from headgate.operators.sql import bound, literal, position, text
-from headgate.plan.continuous import Continuous
+from headgate.operators.sql import bound, ddl, literal, position, text
 from headgate.plan.feeds import Feed
-from headgate.plan.nodes import WINDOW_END, WINDOW_START, Aggregate, Call
-from headgate.windows import Number, Panes, Sliding
+from headgate.plan.nodes import WINDOW_END, WINDOW_START, Call
+from headgate.plan.stages import Stage
+from headgate.windows import Landmark, Number, Panes, Sliding
 from headgate.windows.panes import gcd
+
+_TIMES = (T.TimestampType, T.TimestampNTZType, T.DateType)
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,12 @@ class TableColumn:
     type: T.DataType
     guard: Guard
 
+    @property
+    def meaning(self) -> str:
+        """What it holds: a column of the same meaning can take its place."""
+        sql = "; ".join(self.sql(i, ()) for i in range(len(self.calls)))
+        return f"{sql} of {self.guard.where} late by {', '.join(map(str, self.guard.lateness))}"
+
     def sql(self, feed: int, conditions: Sequence[str]) -> str:
         """The Spark aggregate that reduces tuples of a feed to the column, of those that meet the conditions."""
         call = self.calls[feed]
@@ -75,7 +88,7 @@ class FeedKeys:
 class Member:
     """A query of a table, with its answers in terms of the table's columns."""
 
-    query: Continuous
+    stage: Stage
     guard: Guard
     keys: tuple[str, ...]
     """The key columns of the table that are the keys of the query, in its order."""
@@ -100,10 +113,37 @@ class Table:
     origin: Number
     eager: Sliding | None
     """With this window, a tuple is kept once for each window that holds it, and panes are windows."""
+    axis: str
+    """What places are counted on: only panes of the same axis lie before or behind one another."""
     columns: list[TableColumn] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
     values: tuple[Call, ...] = ()
     state: Call | None = None
+    known: Mapping[str, str] = field(default_factory=dict)
+    """The columns of its rows on disk: the names by their meanings."""
+    on_disk: bool = False
+    """Whether there may be rows of it, so that its panes have to stay as they are."""
+
+    def layout(self) -> dict[str, Any]:
+        """What has to stay as it is while there are rows of it, as JSON has it."""
+        return {
+            "number": self.number,
+            "feeds": [[f.stream, list(f.keys), f.place] for f in self.feeds],
+            "key_types": [ddl(t) for t in self.key_types],
+            "length": str(self.length),
+            "origin": str(self.origin),
+            "eager": [str(self.eager.range), str(self.eager.slide), self.eager.attr] if self.eager else None,
+            "axis": self.axis,
+            "stages": [m.stage.name for m in self.members],
+            "purpose": self.purpose,
+            "columns": {c.meaning: c.name for c in self.columns},
+        }
+
+    @property
+    def purpose(self) -> str:
+        """What sets it apart from other tables of its stages: the call that it is for, if it is for one only."""
+        calls = self.values or ((self.state,) if self.state is not None else ())
+        return ", ".join(call.name for call in calls)
 
     @property
     def keys(self) -> list[str]:
@@ -116,13 +156,24 @@ class Table:
         return [PartialColumn(c.name, c.template, c.merge) for c in self.columns]
 
     @property
+    def growing(self) -> bool:
+        """Whether its windows begin before all time, so that no pane is ever done with."""
+        return isinstance(self.members[0].stage.window, Landmark)
+
+    @property
+    def gaps(self) -> Sliding | None:
+        """Its window, if there are tuples in none of them."""
+        window = self.members[0].stage.window
+        return window if isinstance(window, Sliding) and window.range < window.slide else None
+
+    @property
     def guards(self) -> list[Guard]:
         """The different conditions of the queries."""
         return list(dict.fromkeys(m.guard for m in self.members))
 
-    def panes(self, window: Sliding) -> Panes:
-        """The window of a member in panes of the table."""
-        if self.eager is not None or window.range < window.slide:
+    def panes(self, window: Sliding | Landmark) -> Panes:
+        """The window of a member in panes of the table; for one that grows, what it grows by."""
+        if self.eager is not None or isinstance(window, Landmark) or window.range < window.slide:
             return Panes(self.length, 1, 1, self.origin)
         return Panes(self.length, int(window.range / self.length), int(window.slide / self.length), self.origin)
 
@@ -136,85 +187,123 @@ def slots(prefix: str, types: Sequence[T.DataType]) -> list[str]:
     seen: dict[str, int] = {}
     names = []
     for type_ in types:
-        word = re.sub(r"\W+", "_", type_.simpleString()).strip("_")
+        word = _word(type_)
         names.append(f"{prefix}{seen.setdefault(word, 0)}_{word}")
         seen[word] += 1
     return names
 
 
-def _next_slot(table: Table, merge: Merge, type_: T.DataType) -> str:
-    """The name of the next column of a table: one that merges the same way in all tables that have it."""
-    return slots(merge.value, [*(c.type for c in table.columns if c.merge is merge), type_])[-1]
+def shared_tables(
+    stages: Sequence[Stage],
+    frames: Mapping[str, DataFrame],
+    first: int = 0,
+    layouts: Sequence[Mapping[str, Any]] = (),
+) -> list[Table]:
+    """The tables of some aggregating stages; `frames` are DataFrames with the columns of the streams.
 
-
-def shared_tables(queries: Sequence[Continuous], frames: Mapping[str, DataFrame]) -> list[Table]:
-    """The tables of some aggregating queries; `frames` are DataFrames with the columns of the streams."""
+    The number of the first new table is given. Stages that have a table on disk, by its layout, keep it.
+    """
     tables: list[Table] = []
-    for query in sorted(queries, key=_fineness, reverse=True):
-        _Seat(query, frames).take(tables)
+    known = {name for layout in layouts for name in layout["stages"]}
+    for stage in sorted(stages, key=lambda s: (s.name in known, _fineness(s)), reverse=True):
+        own = [layout for layout in layouts if stage.name in layout["stages"]]
+        _Seat(stage, frames, first, own).take(tables)
     for table in tables:
         _count_tuples(table)
     return tables
 
 
-def _fineness(query: Continuous) -> int:
+def _fineness(stage: Stage) -> int:
     """How finely a query groups: a table for the finest has room for the others."""
-    assert query.aggregate is not None
-    return len(query.aggregate.keys)
+    assert stage.aggregate is not None
+    return len(stage.aggregate.keys)
 
 
 class _Seat:
     """Finds or makes the tables for one query."""
 
-    def __init__(self, query: Continuous, frames: Mapping[str, DataFrame]) -> None:
-        assert query.aggregate is not None
-        assert query.choice is not None
-        self.query, self.node, self.window = query, query.aggregate, query.window
+    def __init__(
+        self, stage: Stage, frames: Mapping[str, DataFrame], first: int, layouts: Sequence[Mapping[str, Any]]
+    ) -> None:
+        assert stage.aggregate is not None
+        assert stage.choice is not None
+        self.stage, self.node, self.window, self._first = stage, stage.aggregate, stage.window, first
+        self._layouts = {layout["purpose"]: layout for layout in layouts}
         self.tuples = lower(self.node.input, frames)
-        self.attributes = tuple(_attribute(feed, self.node) for feed in query.feeds)
+        self.attributes = tuple(_attribute(feed, self.window.attr) for feed in stage.feeds)
         self.feeds = tuple(
             FeedKeys(f.stream, tuple(text(f.of(k.expression)) for k in self.node.keys), position(frames[f.stream], a))
-            for f, a in zip(query.feeds, self.attributes, strict=True)
+            for f, a in zip(stage.feeds, self.attributes, strict=True)
         )
         self.key_types = self._types([text(k.expression) for k in self.node.keys])
-        overlapping = self.window.range > self.window.slide
-        self.eager = self.window if overlapping and query.choice.strategy == "eager" else None
-        self.length = Panes.of(self.window).length if overlapping and self.eager is None else self.window.slide
-        self.guard = Guard(
-            tuple(text(f.where) if f.where is not None else "" for f in query.feeds),
-            (self.window.slide, self.window.range % self.window.slide),
-        )
+        self.eager: Sliding | None = None
+        self.length, beyond = self.window.slide, self.window.slide * 0
+        if isinstance(self.window, Sliding):
+            beyond = self.window.range % self.window.slide
+            if self.window.range > self.window.slide:
+                self.eager = self.window if stage.choice.strategy == "eager" else None
+                self.length = self.length if self.eager else Panes.of(self.window).length
+        where = tuple(text(f.where) if f.where is not None else "" for f in stage.feeds)
+        self.guard = Guard(where, (self.window.slide, beyond))
 
     def take(self, tables: list[Table]) -> None:
         """Adds the query to a table that fits, or to a new one; what is not bounded has tables of its own."""
-        table = next((t for t in tables if self._fits(t)), None)
+        if "" in self._layouts:
+            number = self._layouts[""]["number"]
+            table = next((t for t in tables if t.number == number), None)
+        else:
+            table = next((t for t in tables if self._fits(t)), None)
         if table is None:
-            tables.append(table := self._table(len(tables), self.feeds, self.key_types))
-        table.length = gcd(table.length, self.length)
+            tables.append(table := self._table(tables, self.feeds, self.key_types, ""))
+        if not table.on_disk:
+            table.length = gcd(table.length, self.length)
         keys = self._keys_in(table)
         assert keys is not None
-        member = Member(self.query, self.guard, keys)
+        member = Member(self.stage, self.guard, keys)
         table.members.append(member)
         for call in self.node.calls:
             if isinstance(call.function, AggregateFunction) and call.bounded:
                 member.finals[call.name] = self._final(table, call, call.function)
-        start = f"{WINDOW_ID} * {literal(self.window.slide)} + {literal(self.window.origin)}"
-        for name, place in ((WINDOW_START, start), (WINDOW_END, f"{start} + {literal(self.window.range)}")):
-            member.finals[name] = bound(self.tuples, self.window.attr, place)
+        if self.node.window is not None:
+            for name, place in zip((WINDOW_START, WINDOW_END), self._ends(), strict=True):
+                member.finals[name] = bound(self.tuples, self.window.attr, place)
         for calls in self._holistic():
-            tables.append(self._values(len(tables), calls))
+            tables.append(self._values(tables, calls))
         for call in self.node.calls:
             if isinstance(call.function, UserAggregate):
-                tables.append(self._states(len(tables), call))
+                tables.append(self._states(tables, call))
 
-    def _table(self, number: int, feeds: tuple[FeedKeys, ...], types: tuple[T.DataType, ...]) -> Table:
-        return Table(number, feeds, types, self.length, self.window.origin, self.eager)
+    def _ends(self) -> tuple[str, str]:
+        """Where a window begins and ends, by its number."""
+        start = f"{WINDOW_ID} * {literal(self.window.slide)} + {literal(self.window.origin)}"
+        if isinstance(self.window, Landmark):
+            return "CAST(NULL AS BIGINT)", f"{start} + {literal(self.window.slide)}"
+        return start, f"{start} + {literal(self.window.range)}"
+
+    def _table(
+        self, tables: Sequence[Table], feeds: tuple[FeedKeys, ...], types: tuple[T.DataType, ...], purpose: str
+    ) -> Table:
+        if purpose in self._layouts:
+            return _on_disk(self._layouts[purpose])
+        number = self._first + sum(not table.on_disk for table in tables)
+        timed = isinstance(self.tuples.schema[self.window.attr].dataType, _TIMES)
+        axis = "time" if timed else f"{feeds[0].stream}.{self.attributes[0]}"
+        if isinstance(self.window, Landmark):
+            axis = f"{axis} of table {number}"  # What it has come to decides which of its windows there are.
+        return Table(number, feeds, types, self.length, self.window.origin, self.eager, axis)
 
     def _fits(self, table: Table) -> bool:
         keys = self._keys_in(table)
-        if table.values or table.state or keys is None:
+        if table.values or table.state or keys is None or isinstance(self.window, Landmark):
             return False
-        windows = [m.query.window for m in table.members]
+        # Groups that close by their keys may do so one by one.
+        if self.node.window is None or any(
+            m.stage.aggregate.window is None for m in table.members if m.stage.aggregate
+        ):
+            return False
+        windows = [m.stage.window for m in table.members if isinstance(m.stage.window, Sliding)]
+        if not windows:
+            return False
         if len(keys) < len(table.keys):
             # Fine groups are many: they may not be kept for longer, nor be read more often, than for their own sake.
             longest, shortest = max(w.range for w in windows), min(w.slide for w in windows)
@@ -225,7 +314,8 @@ class _Seat:
         # Windows that leave tuples out, or hold each tuple once, have panes of no use to others.
         if self.eager or any(w.range < w.slide for w in (*windows, self.window)):
             return all((w.range, w.slide) == (self.window.range, self.window.slide) for w in windows)
-        return gcd(table.length, self.length) == min(table.length, self.length)
+        shared = gcd(table.length, self.length)
+        return shared == table.length or (shared == self.length and not table.on_disk)
 
     def _keys_in(self, table: Table) -> tuple[str, ...] | None:
         """The key columns of a table that are the query's keys, if it has them all, from the same streams."""
@@ -254,14 +344,14 @@ class _Seat:
         return final
 
     def _column(self, table: Table, call: Call, template: str, merge: Merge, type_: T.DataType) -> TableColumn:
-        calls = tuple(over_stream(call, f) for f in self.query.feeds)
+        calls = tuple(over_stream(call, f) for f in self.stage.feeds)
         wanted = TableColumn("", template, calls, self.attributes, merge, type_, self.guard)
         for known in table.columns:
             if known.guard == self.guard and all(
-                known.sql(i, ()) == wanted.sql(i, ()) for i in range(len(self.query.feeds))
+                known.sql(i, ()) == wanted.sql(i, ()) for i in range(len(self.stage.feeds))
             ):
                 return known
-        table.columns.append(replace(wanted, name=_next_slot(table, merge, type_)))
+        table.columns.append(_named(table, wanted))
         return table.columns[-1]
 
     def _holistic(self) -> Iterable[list[Call]]:
@@ -273,42 +363,32 @@ class _Seat:
                 found.setdefault((where, *(text(a) for a in call.arguments)), []).append(call)
         return found.values()
 
-    def _values(self, number: int, calls: list[Call]) -> Table:
+    def _values(self, tables: Sequence[Table], calls: list[Call]) -> Table:
         first = calls[0]
         one = first.arguments[0] if len(first.arguments) == 1 else exp.func("struct", *first.arguments)
         present = exp.and_(*(exp.paren(a.copy()).is_(exp.null()).not_() for a in first.arguments))
         where = present if first.where is None else exp.and_(present, exp.paren(first.where.copy()))
         feeds = tuple(
             FeedKeys(k.stream, (*k.keys, text(f.of(one))), k.place)
-            for k, f in zip(self.feeds, self.query.feeds, strict=True)
+            for k, f in zip(self.feeds, self.stage.feeds, strict=True)
         )
-        table = self._table(number, feeds, (*self.key_types, *self._types([text(one)])))
+        purpose = ", ".join(call.name for call in calls)
+        table = self._table(tables, feeds, (*self.key_types, *self._types([text(one)])), purpose)
         table.values = tuple(calls)
-        table.members.append(Member(self.query, self._guard(where), tuple(table.keys[:-1])))
-        calls_by_feed = tuple(Call("", COUNT_ROWS) for _ in feeds)
-        table.columns.append(
-            TableColumn(
-                _next_slot(table, Merge.SUM, T.LongType()),
-                "count(*){f}",
-                calls_by_feed,
-                self.attributes,
-                Merge.SUM,
-                T.LongType(),
-                self.guard,
-            )
-        )
+        table.members.append(Member(self.stage, self._guard(where), tuple(table.keys[:-1])))
+        table.columns.append(_named(table, _count(self.guard, len(feeds))))
         return table
 
-    def _states(self, number: int, call: Call) -> Table:
-        table = self._table(number, self.feeds, self.key_types)
+    def _states(self, tables: Sequence[Table], call: Call) -> Table:
+        table = self._table(tables, self.feeds, self.key_types, call.name)
         table.state = call
-        table.members.append(Member(self.query, self.guard, tuple(table.keys)))
+        table.members.append(Member(self.stage, self.guard, tuple(table.keys)))
         return table
 
     def _guard(self, where: exp.Expr) -> Guard:
         """The query's guard with one more condition."""
         conditions = []
-        for feed in self.query.feeds:
+        for feed in self.stage.feeds:
             more = feed.of(where)
             conditions.append(text(more if feed.where is None else exp.and_(feed.where, more)))
         return Guard(tuple(conditions), self.guard.lateness)
@@ -317,9 +397,8 @@ class _Seat:
         return tuple(f.dataType for f in self.tuples.select(*(F.expr(s) for s in sql)).schema) if sql else ()
 
 
-def _attribute(feed: Feed, node: Aggregate) -> str:
-    assert node.attribute is not None
-    column = feed.columns[node.attribute]
+def _attribute(feed: Feed, attribute: str) -> str:
+    column = feed.columns[attribute]
     assert isinstance(column, exp.Column), "only a column that is passed on as it is progresses"
     return column.name
 
@@ -331,13 +410,51 @@ def over_stream(call: Call, feed: Feed) -> Call:
 
 
 def _count_tuples(table: Table) -> None:
-    """Where queries differ in what they count, each has to know whether a group holds any tuple of its own."""
-    if len(table.guards) == 1 and (table.columns or table.state):
+    """Each query has to know whether a group holds any tuple of its own: others may come to share the table."""
+    if table.state is not None or table.values:
         return
     for member in table.members:
-        calls = tuple(Call("", COUNT_ROWS) for _ in table.feeds)
-        count = TableColumn("", "count(*){f}", calls, ("",) * len(calls), Merge.SUM, T.LongType(), member.guard)
-        known = next((c for c in table.columns if c.guard == member.guard and c.sql(0, ()) == count.sql(0, ())), None)
+        count = _count(member.guard, len(table.feeds))
+        known = next((c for c in table.columns if c.meaning == count.meaning), None)
         if known is None:
-            table.columns.append(known := replace(count, name=_next_slot(table, count.merge, count.type)))
+            table.columns.append(known := _named(table, count))
         member.rows = known.name
+
+
+def _count(guard: Guard, feeds: int) -> TableColumn:
+    """The number of tuples that meet a condition."""
+    calls = tuple(Call("", COUNT_ROWS) for _ in range(feeds))
+    return TableColumn("", "count(*){f}", calls, ("",) * feeds, Merge.SUM, T.LongType(), guard)
+
+
+def _named(table: Table, column: TableColumn) -> TableColumn:
+    """The column under its name on disk, or else under the next that is free: it merges the same way in all tables."""
+    if column.meaning in table.known:
+        return replace(column, name=table.known[column.meaning])
+    taken = {*table.known.values(), *(c.name for c in table.columns)}
+    number = 0
+    while (name := f"{column.merge.value}{number}_{_word(column.type)}") in taken:
+        number += 1
+    return replace(column, name=name)
+
+
+def _on_disk(layout: Mapping[str, Any]) -> Table:
+    """A table by its layout, without any member yet."""
+    feeds = tuple(FeedKeys(stream, tuple(keys), place) for stream, keys, place in layout["feeds"])
+    types = tuple(T._parse_datatype_string(t) for t in layout["key_types"])
+    eager = layout["eager"]
+    window = Sliding(_number(eager[0]), _number(eager[1]), eager[2], _number(layout["origin"])) if eager else None
+    table = Table(
+        layout["number"], feeds, types, _number(layout["length"]), _number(layout["origin"]), window, layout["axis"]
+    )
+    table.known, table.on_disk = dict(layout["columns"]), True
+    return table
+
+
+def _number(text_: str) -> Number:
+    number = Fraction(text_)
+    return int(number) if number.denominator == 1 else number
+
+
+def _word(type_: T.DataType) -> str:
+    return re.sub(r"\W+", "_", type_.simpleString()).strip("_")

@@ -73,7 +73,7 @@ def window_ends(df: DataFrame, place: str, window: TupleSlide, per_range: DataFr
     )
     within = W.partitionBy(BLOCK).orderBy(WINDOW_ID).rowsBetween(W.unboundedPreceding, W.currentRow)
     ranked = blocks.withColumn("_hg_upto", F.sum("_hg_n").over(within)).join(starts, F.col(BLOCK) == F.col("_hg_of"))
-    upto = "_hg_start + _hg_upto"
+    upto = f"_hg_start + _hg_upto + {window.skipped}L"
     # Equal places share their ranks, so a multiple of n among them is enough.
     return ranked.where(
         f"{floor_div(f'{upto} - 1', window.slide)} > {floor_div(f'{upto} - _hg_n - 1', window.slide)}"

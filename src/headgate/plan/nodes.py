@@ -71,6 +71,8 @@ class Source(Node):
     columns: tuple[Field, ...]
     progressing: str | None = None
     numbered: bool = False
+    also: tuple[str, ...] = ()
+    """More columns that progress: the answers of an aggregate or a join may have several."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -82,7 +84,7 @@ class Source(Node):
 
     @property
     def progress(self) -> tuple[str, ...]:
-        return (self.progressing,) if self.progressing else ()
+        return (self.progressing, *self.also) if self.progressing else self.also
 
 
 @dataclass(frozen=True)

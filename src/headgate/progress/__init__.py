@@ -3,12 +3,13 @@
 from headgate.progress.granularity import coarsened
 from headgate.progress.group import Seen
 from headgate.progress.place import Punctuation, furthest, least
-from headgate.progress.propagation import closed, late_before, punctuation
+from headgate.progress.propagation import Reached, closed, joined_up, late_before, opened, punctuation, reached
 from headgate.progress.rule import Rule, Span, progress
 from headgate.progress.tracker import Tracker
 
 __all__ = [
     "Punctuation",
+    "Reached",
     "Rule",
     "Seen",
     "Span",
@@ -16,8 +17,11 @@ __all__ = [
     "closed",
     "coarsened",
     "furthest",
+    "joined_up",
     "late_before",
     "least",
+    "opened",
     "progress",
     "punctuation",
+    "reached",
 ]

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from headgate.progress.place import Punctuation, furthest
 from headgate.progress.propagation import late_before
-from headgate.windows import Sliding
+from headgate.windows import Landmark, Sliding
 
 
-def coarsened(p: Punctuation, windows: Iterable[Sliding]) -> Punctuation:
+def coarsened(p: Punctuation, windows: Iterable[Sliding | Landmark]) -> Punctuation:
     """Give the greatest value up to `p` at which one of the windows ends; None where nothing waits for one.
 
     It closes the windows that `p` closes. A second punctuation of the same value closes nothing more, and

@@ -12,9 +12,9 @@ from headgate.operators.ingest import MALFORMED
 from headgate.plan import Catalog, Field, Strategy, bind
 from headgate.plan import Source as SourceNode
 from headgate.plan.catalog import did_you_mean
-from headgate.plan.continuous import continuous
 from headgate.plan.explain import explain
 from headgate.plan.needed import inputs_needed
+from headgate.plan.stages import continuous
 from headgate.progress import Rule
 from headgate.runtime.folder import Folder
 from headgate.runtime.loop import Loop, Outlet
@@ -25,8 +25,8 @@ from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from headgate.plan.continuous import Continuous
     from headgate.plan.nodes import Node
+    from headgate.plan.stages import Continuous
     from headgate.runtime.sources import Source
 
 
@@ -74,6 +74,7 @@ class Flow:
         self._queries: dict[str, Continuous] = {}
         self._texts: dict[str, str] = {}
         self._outlets: list[Outlet] = []
+        self._anew: set[str] = set()
 
     def stream(self, name: str, source: Source | DataFrame, progress: Rule | None = None) -> None:
         """Adds a stream: a streaming or bounded DataFrame, or one of `hg.sources`, and how it progresses."""
@@ -90,9 +91,18 @@ class Flow:
         self._sources[name], self._schemas[name], self._rules[name] = source, schema, progress
 
     def query(
-        self, name: str, sql: str | Query, policy: Policy | None = None, strategy: Strategy | None = None
+        self,
+        name: str,
+        sql: str | Query,
+        policy: Policy | None = None,
+        strategy: Strategy | None = None,
+        anew: bool = False,
     ) -> None:
-        """Adds a query over the streams; `strategy` ("eager" or "paned") overrides the planner."""
+        """Adds a query over the streams; `strategy` ("eager" or "paned") overrides the planner.
+
+        A query that the checkpoint does not know yet answers from its first whole window on, one that it knows goes on.
+        With `anew`, a query of this name that the checkpoint knows is forgotten.
+        """
         _new("query", name, self._queries)
         ast = sql.ast if isinstance(sql, Query) else parse_query(sql)
         try:
@@ -102,6 +112,16 @@ class Flow:
         bounded = [n for n, s in self._sources.items() if isinstance(s, DataFrame) and not s.isStreaming]
         self._queries[name] = continuous(name, plan, strategy, bounded)
         self._texts[name] = f"{to_sql(ast)} {policy or exact()}"
+        if anew:
+            self._anew.add(name)
+
+    def drop(self, name: str) -> None:
+        """Takes a query away, with its sinks; the state that only it needs is freed."""
+        if name not in self._queries:
+            raise FlowError(f"there is no query {name} in the flow: {did_you_mean(name, self._queries)}")
+        del self._queries[name], self._texts[name]
+        self._anew.discard(name)
+        self._outlets = [o for o in self._outlets if o.of != name or o.output == "bad"]
 
     def sink(self, name: str, sink: object, output: str = "answers") -> None:
         """Sends the answers of a query to a sink.
@@ -135,8 +155,27 @@ class Flow:
             raise FlowError(f"flow {self.name} has no streams: add one with flow.stream(...)")
         if not self._queries:
             raise FlowError(f"flow {self.name} has no queries: add one with flow.query(...)")
-        loop = Loop(self._spark, self.checkpoint, self._schemas, self._rules, self._queries, self._texts, self._outlets)
-        return Run(self.name, loop, Inputs(self._spark, self._sources, self._schemas, self._needed()))
+        run = Run(self, *self._prepared())
+        self.changed()
+        return run
+
+    def changed(self) -> None:
+        """Takes note that the queries that there are now run: from here on they are not new any more."""
+        self._anew.clear()
+
+    def _prepared(self) -> tuple[Loop, Inputs]:
+        """What runs the queries that there are now."""
+        loop = Loop(
+            self._spark,
+            self.checkpoint,
+            self._schemas,
+            self._rules,
+            dict(self._queries),
+            self._texts,
+            list(self._outlets),
+            frozenset(self._anew),
+        )
+        return loop, Inputs(self._spark, self._sources, self._schemas, self._needed())
 
     def _catalog(self) -> Catalog:
         streams = []
@@ -150,11 +189,7 @@ class Flow:
         """The columns of each stream that queries and progress rules read."""
         wanted: dict[str, set[str]] = {name: set() for name in self._sources}
         for query in self._queries.values():
-            if query.aggregate is None:
-                for stream in query.streams:
-                    wanted[stream] |= set(self._schemas[stream].names)
-            else:
-                _collect(query.plan, frozenset(query.plan.types), wanted)
+            _collect(query.plan, frozenset(query.plan.types), wanted)
         for name, rule in self._rules.items():
             if rule is not None:
                 wanted[name] |= {c for c in (rule.attr, rule.by, rule.punctuated_by) if c is not None}

@@ -1,7 +1,8 @@
 """The micro-batch loop: decide, ingest, progress, close, deliver, commit.
 
-Nothing is kept in memory that the manifest does not have. A batch that a crash cuts off is run again from its
-decision, onto the same file names, so it happens once however often it is begun.
+A query is run in stages, by levels: the answers that one level closes are the tuples that the next one ingests, in the
+same batch. Nothing is kept in memory that the manifest does not have. A batch that a crash cuts off is run again from
+its decision, onto the same file names, so it happens once however often it is begun.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -21,49 +22,64 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headgate.errors import StateError
-from headgate.operators.closing import Closing, answers
-from headgate.operators.compaction import compacted
+from headgate.operators.closing import Box, Closing, answers
+from headgate.operators.holding import Held, HeldByPartition, HeldByTuple, held
 from headgate.operators.ingest import (
     FIGURES_OBSERVED,
     GROUP,
     MALFORMED,
     NO_TABLE,
-    PANE,
     TABLE,
     Watch,
     figure,
     ingested,
-    kept_columns,
     observation,
     partial_rows,
 )
+from headgate.operators.lower import lower
+from headgate.operators.matching import Side, matched, sides
+from headgate.operators.numbering import with_row_numbers
 from headgate.operators.sql import literal, position, quoted, stacked, text
-from headgate.operators.tables import shared_tables
-from headgate.progress import Punctuation, Rule, Seen, Tracker, closed, coarsened, punctuation
+from headgate.plan.feeds import Feed, feeds
+from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE
+from headgate.plan.stages import ANSWERS
+from headgate.progress import (
+    Punctuation,
+    Reached,
+    Rule,
+    Seen,
+    Tracker,
+    closed,
+    coarsened,
+    furthest,
+    joined_up,
+    opened,
+    reached,
+)
+from headgate.progress.place import read, written
 from headgate.runtime.evaluate import answer
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
-from headgate.runtime.manifest import Manifest, Manifests, StateFiles, batch_name, sealed, whole
+from headgate.runtime.level import Level, levels
+from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
 from headgate.runtime.sinks import MemorySink, Sink
+from headgate.runtime.state import State
+from headgate.runtime.tuples import Keeper, Tuples
+from headgate.windows import Landmark, Sliding
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.operators.tables import Table
-    from headgate.plan.continuous import Continuous
+    from headgate.plan.stages import Continuous, Stage
     from headgate.windows import Number
 
 #: The tuples of a batch by stream, in pieces.
 Batches = Mapping[str, Sequence[DataFrame]]
+#: Punctuation by attribute.
+_Places = dict[str, Punctuation]
 #: What a malformed record is called where bad tuples are delivered.
 RECORD = "record"
-#: Folders of state that are merged into one once there are this many.
-_FOLDERS = 8
-#: A task, and so a file, more for each of so many rows: small files cost more to open than to read.
-_ROWS_A_FILE = 50_000
-#: Up to so many rows of state are merged by one task: with two of them a shuffle would cost more than it saves.
-_ROWS_A_TASK = 100_000
 
 
 @dataclass(frozen=True)
@@ -100,17 +116,43 @@ class Loop:
         queries: Mapping[str, Continuous],
         texts: Mapping[str, str],
         outlets: Sequence[Outlet],
+        anew: Collection[str] = (),
     ) -> None:
-        self.spark, self.queries, self.outlets, self._rules = spark, queries, outlets, rules
+        self.spark, self.queries, self.outlets = spark, queries, outlets
         self.root = Folder(spark, checkpoint)
         self._manifests = Manifests(self.root / "commits")
         self._decisions = self.root / "decisions"
-        self.manifest = self._manifests.last()
-        if self.manifest.batch >= 0 and self.manifest.queries != dict(texts):
-            raise StateError(_changed(self.manifest.queries, texts, checkpoint))
-        self.manifest = replace(self.manifest, queries=dict(texts))
+        self._texts, self._anew = dict(texts), anew
         self._frames = {name: _empty(spark, schema) for name, schema in schemas.items()}
-        self.tables: list[Table] = shared_tables([q for q in queries.values() if q.aggregate is not None], self._frames)
+        self.stages = {stage.name: stage for query in queries.values() for stage in query.stages}
+        for query in queries.values():
+            for stage in query.stages[:-1]:
+                self._frames[stage.name] = _empty(spark, lower(stage.plan, self._frames).schema)
+        self._numbered = frozenset[str]().union(*(query.numbered for query in queries.values()))
+        for name in self._numbered:
+            self._frames[name] = self._frames[name].withColumn(ROW_NUM, F.lit(0).cast("bigint"))
+        self._watches = [
+            Watch(
+                name,
+                rule.attr if rule else None,
+                rule.punctuated_by if rule else None,
+                rule.by if rule else None,
+                marked=self._marks_malformed(name),
+                numbered=name in self._numbered,
+            )
+            for name, rule in rules.items()
+        ]
+        self.manifest = self._manifests.last()
+        known = self._without_dropped(self.manifest)
+        self.levels = levels(list(self.stages.values()), self._watches, self._frames, known.tables)
+        self.manifest = self._with_added(known)
+        self._state = State(spark, self.root, self.levels)
+        keepers = [
+            Keeper(name, side, lower(side.plan, self._frames).schema)
+            for name, stage in self.stages.items()
+            for side in _kept_by(stage)
+        ]
+        self._tuples = Tuples(spark, self.root, self._state, keepers)
         self.trackers = {
             name: Tracker.restored(rule, self.manifest.progress[name])
             if name in self.manifest.progress
@@ -120,8 +162,60 @@ class Loop:
         }
         self.reports: list[BatchReport] = []
         self._propagated: dict[str, Punctuation] = {}
-        self._columns: dict[frozenset[str], list[str]] = {}
-        """What is kept of the tuples of some streams, as to ask Spark for it takes long."""
+
+    def after(self, other: Loop) -> Loop:
+        """This loop, going on where another one is; both are of the same flow, with other queries."""
+        self.manifest = self._with_added(self._without_dropped(other.manifest))
+        self.trackers, self.reports, self._propagated = other.trackers, other.reports, other._propagated
+        return self
+
+    def _without_dropped(self, manifest: Manifest) -> Manifest:
+        """The manifest without what it has of queries that are no more, or that begin anew."""
+        known = {n: text_ for n, text_ in manifest.queries.items() if n in self._texts}
+        changed = sorted(name for name, text_ in known.items() if text_ != self._texts[name])
+        known = {name: text_ for name, text_ in known.items() if name not in changed}
+        changed = [name for name in changed if name not in self._anew]
+        if changed:
+            raise StateError(
+                f"the checkpoint {self.root.path} has another query of this name (see {', '.join(changed)}): give the"
+                " new one a name of its own, or let it begin anew, flow.query(..., anew=True)"
+            )
+        kept = {n for n, s in self.stages.items() if s.query in known}
+        tables = [{**t, "stages": [n for n in t["stages"] if n in kept]} for t in manifest.tables]
+        return replace(
+            manifest,
+            queries=known,
+            begun={name: batch for name, batch in manifest.begun.items() if name in known},
+            tables=[t for t in tables if t["stages"]],
+            closed={n: last for n, last in manifest.closed.items() if n in kept},
+            first={n: first for n, first in manifest.first.items() if n in kept},
+            told={n: at for n, at in manifest.told.items() if n in kept},
+            skipped={n: count for n, count in manifest.skipped.items() if n in kept},
+            boxes={n: at for n, at in manifest.boxes.items() if n in kept},
+        )
+
+    def _with_added(self, manifest: Manifest) -> Manifest:
+        """The manifest with the queries of this loop. One that is new begins with its first whole window."""
+        first = dict(manifest.first)
+        for name, stage in self.stages.items():
+            new = manifest.batch >= 0 and stage.query not in manifest.queries
+            if new and stage.aggregate is not None and not stage.holds:
+                since = [self._since(manifest, first, stage, feed) for feed in stage.feeds]
+                places = [place for place in since if place is not None]
+                if places:
+                    first[name] = math.ceil((max(places) - stage.window.origin) / stage.window.slide)
+        tables = [table.layout() for level in self.levels for table in level.tables]
+        begun = dict.fromkeys(self._texts, manifest.batch + 1) | manifest.begun
+        return replace(manifest, queries=self._texts, begun=begun, first=first, tables=tables)
+
+    def _since(self, manifest: Manifest, first: Mapping[str, int], stage: Stage, feed: Feed) -> Number | None:
+        """The place from which on a stage gets all tuples of a stream; None if it has always done so."""
+        if feed.stream in self.stages:
+            return opened(self.stages[feed.stream].window, first[feed.stream] - 1) if feed.stream in first else None
+        if stage.window.attr == ROW_NUM:
+            return manifest.numbered.get(feed.stream)
+        highest = read(manifest.highest.get(feed.stream))
+        return None if highest is None or isinstance(highest, float) else highest + 1
 
     @property
     def batch(self) -> int:
@@ -140,15 +234,31 @@ class Loop:
         decision = self._decide({"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held})
         with plain_errors():
             watch.lap("decide")
-            manifest, figures = self._ingest(batches)
+            batches = {name: self._with_numbers(name, pieces) for name, pieces in batches.items()}
+            streams, first = dict(batches), self.levels[0]
+            manifest, figures = self._ingest(first, streams, self.manifest)
             watch.lap("ingest")
             self._progress(batches, figures, decision)
             late, bad = self._late(batches, figures), self._bad(batches, figures)
             watch.lap("progress")
             manifest = replace(manifest, ended=sorted({*manifest.ended, *decision["ended"]}))
-            now_closed = self._closed(manifest, decision["now"])
-            closings = self._closings(manifest, now_closed)
-            given = self._close(batches, manifest, closings)
+            manifest = self._counted(manifest, batches, figures)
+            manifest = replace(manifest, highest=manifest.highest | self._highest(manifest, figures))
+            punctuated = self._told(manifest, decision["now"])
+            given: dict[str, int] = {}
+            for level in self.levels:
+                if level is not first:
+                    manifest, _ = self._ingest(level, streams, manifest, figures)
+                now_closed = self._closed(level, manifest, punctuated)
+                closings = self._closings(level, manifest, now_closed, punctuated.boxes)
+                boxes = {name: _written(box) for name, box in punctuated.boxes.items()}
+                manifest = replace(manifest, closed=manifest.closed | now_closed, boxes=manifest.boxes | boxes)
+                manifest = self._heard(level, manifest, punctuated)
+                new = self._new_tuples(level, streams, figures)
+                counts = self._close(level, streams, manifest, closings, new)
+                manifest = self._kept(level, manifest, new)
+                streams |= {name: [self._stream(name)] for name in counts if name not in self.queries}
+                given |= counts
             watch.lap("close")
             self._deliver(given)
             reach("delivered")
@@ -159,12 +269,14 @@ class Loop:
             batch=self.batch,
             source_batch=self.manifest.source_batch if source_batch is None else source_batch,
             progress={name: tracker.state() for name, tracker in self.trackers.items()},
-            closed=now_closed,
         )
-        for what, counts in {"rows": rows, "answers": given, "late": late, "bad": bad}.items():
-            manifest = manifest.counted(what, counts)
+        given = {name: count for name, count in given.items() if name in self.queries}
+        for what, counted in {"rows": rows, "answers": given, "late": late, "bad": bad}.items():
+            manifest = manifest.counted(what, counted)
         with plain_errors():
-            manifest = self._compacted(self._purged(manifest))
+            manifest = self._state.compacted(self._state.purged(manifest), self.batch)
+            told = _read(manifest.told)
+            manifest = self._tuples.compacted(self._tuples.purged(manifest, told), self.batch, told)
         watch.lap("compact")
         self._manifests.commit(manifest)
         reach("committed")
@@ -179,8 +291,12 @@ class Loop:
     @cached_property
     def reads(self) -> dict[str, int]:
         """How often each stream is read in a batch: once for each set of keys, and for each query that passes it on."""
-        reduced = Counter(feed.stream for table in self.tables for feed in table.feeds)
-        passed_on = Counter(s for query in self.queries.values() if query.aggregate is None for s in query.streams)
+        tables = [table for level in self.levels for table in level.tables]
+        reduced = Counter(feed.stream for table in tables for feed in table.feeds)
+        passed_on = Counter(s for level in self.levels for stage in level.passing_on.values() for s in stage.streams)
+        # A new tuple meets those that are kept and those that are new, and is kept.
+        keeping = [stage for level in self.levels for stage in (*level.joining.values(), *level.holding.values())]
+        passed_on.update(s for stage in keeping for s in stage.streams * 3)
         by_group = Counter(watch.stream for watch in self._watches if watch.by is not None)
         # How many tuples came, and how far they got, is told by a table, or else by a look of its own.
         return {name: (reduced[name] or 1) + passed_on[name] + by_group[name] for name in self._frames}
@@ -198,9 +314,11 @@ class Loop:
         """The punctuation of each stream at a time, no finer than the windows over it; asking changes nothing."""
         found: dict[str, Punctuation] = dict.fromkeys((*self.manifest.ended, *ended), math.inf)
         for name, tracker in self.trackers.items():
-            windows = [q.window for q in self.queries.values() if q.aggregate is not None and name in q.streams]
-            asked = Tracker.restored(tracker.rule, tracker.state())
-            found[name] = coarsened(asked.punctuation(now), windows)
+            p = Tracker.restored(tracker.rule, tracker.state()).punctuation(now)
+            stages = [s for s in self.stages.values() if name in s.streams]
+            windows = [s.window for s in stages if s.aggregate and not s.holds and s.window.attr != ROW_NUM]
+            # Tuples that are kept are let go one by one.
+            found[name] = p if any(_kept_by(stage) for stage in stages) else coarsened(p, windows)
         return found
 
     def keeps(self, query: str) -> bool:
@@ -215,7 +333,9 @@ class Loop:
     def kept(self, query: str) -> DataFrame:
         """The answers of a query that the flow keeps itself."""
         folder = self.root / "answers"
-        paths = [f"{folder.path}/{name}" for name in folder.folders() if int(name) <= self.manifest.batch]
+        batches = [int(name.partition("-")[0]) for name in folder.folders() if name == self._answers_name(query, name)]
+        own = range(self.manifest.begun[query], self.manifest.batch + 1)
+        paths = [f"{self.root.path}/{self._answers(query, batch)}" for batch in batches if batch in own]
         schema = answer(self.queries[query].plan, self._frames).schema
         if not paths:
             return _empty(self.spark, schema)
@@ -224,11 +344,11 @@ class Loop:
     def explain(self) -> str:
         """The tables of partials, and the queries that share them."""
         lines = []
-        for table in self.tables:
-            queries = ", ".join(m.query.name for m in table.members)
+        for table in (table for level in self.levels for table in level.tables):
+            stages = ", ".join(m.stage.name for m in table.members)
             feeds = "; ".join(f"{f.stream} by {', '.join(f.keys) or 'nothing'}" for f in table.feeds)
             lines.append(
-                f"table {table.number}: {feeds}; panes of {table.length}; {len(table.columns)} partials; for {queries}"
+                f"table {table.number}: {feeds}; panes of {table.length}; {len(table.columns)} partials; for {stages}"
             )
         return "\n".join(lines)
 
@@ -245,90 +365,104 @@ class Loop:
 
     # Ingest
 
-    def _ingest(self, batches: Batches) -> tuple[Manifest, dict[str, Any]]:
-        """Adds the partial rows of a batch to the state, and gives the figures of its streams."""
-        if not batches:
-            return self.manifest, {}
-        watches = [w for w in self._watches if w.stream in batches]
-        figures = self._ingested(batches, watches, {})
-        if any(self._late_for(w.stream, figures) for w in watches):
-            # Rare, so it may cost a second pass.
-            figures |= self._ingested(batches, watches, self._late_before)
-        reach("ingested")
-        figures["groups"] = self._groups(watches)
-        if not figures.get("panes"):
-            return self.manifest, figures
-        written = self._written(self._folder("state"), figures["first"], figures["last"], figures["panes"])
-        return replace(self.manifest, files=(*self.manifest.files, written)), figures
+    def _ingest(
+        self, level: Level, batches: Batches, manifest: Manifest, known: Mapping[str, Any] | None = None
+    ) -> tuple[Manifest, dict[str, Any]]:
+        """Adds the partial rows of a batch to the state of a level, and gives what is found out about its streams.
 
-    def _ingested(self, batches: Batches, watches: Sequence[Watch], late: Mapping[str, Number]) -> dict[str, Any]:
-        rows = ingested(batches, self.tables, watches, late)
+        What is `known` of the flow's own streams tells whether there are late tuples among them.
+        """
+        watches = [w for w in level.watches if w.stream in batches and (w.figures or level.reduces(w.stream))]
+        if not watches:
+            return manifest, {}
+        late = self._late_before if known is not None and self._has_late(batches, known) else {}
+        figures = self._ingested(level, batches, watches, late)
+        if known is None and self._has_late(batches, figures):
+            # Rare, so it may cost a second pass.
+            figures |= self._ingested(level, batches, watches, self._late_before)
+        reach("ingested")
+        folder = self._state.folder(self.batch, level.depth)
+        if known is None:
+            figures["groups"] = self._groups(watches, folder)
+        if not figures.get("panes"):
+            return manifest, figures
+        ends = {axis: (figures[f"first_{i}"], figures[f"last_{i}"]) for i, axis in enumerate(level.axes)}
+        spans = {axis: (first, last) for axis, (first, last) in ends.items() if first is not None}
+        written = self._state.written(folder, spans, figures["panes"], level.depth)
+        return replace(manifest, files=(*manifest.files, written)), figures
+
+    def _ingested(
+        self, level: Level, batches: Batches, watches: Sequence[Watch], late: Mapping[str, Number]
+    ) -> dict[str, Any]:
+        rows = ingested(batches, level.tables, watches, late)
         observed = Observation()
-        streams = frozenset(batches)
-        if streams not in self._columns:
-            self._columns[streams] = kept_columns(rows.columns)
-        columns = self._columns[streams]
-        watched = rows.observe(observed, observation(watches, panes=PANE in columns))
+        columns = level.columns(rows, frozenset(w.stream for w in watches))
+        axes = list(level.axes.values()) if any(level.reduces(stream) for stream in batches) else []
+        watched = rows.observe(observed, observation(watches, axes))
         kept = partial_rows(watched, columns)
         if kept is None:
             watched.write.format("noop").mode("overwrite").save()
         else:
-            self._write(kept, self._folder("state"))
+            self._state.write(kept, self._state.folder(self.batch, level.depth))
         figures: dict[str, Any] = observed.get[FIGURES_OBSERVED].asDict()
         return figures
 
+    def _with_numbers(self, stream: str, pieces: Sequence[DataFrame]) -> Sequence[DataFrame]:
+        """The tuples of a stream with their arrival numbers, if any query needs them; malformed records have none.
+
+        A batch that is run again reads the same files in the same order, and so gives the same numbers.
+        """
+        if stream not in self._numbered:
+            return pieces
+        numbered = with_row_numbers(self._sound(stream, pieces), ROW_NUM, self.manifest.numbered.get(stream, 0))
+        if not self._marks_malformed(stream):
+            return [numbered]
+        malformed = _whole(pieces).where(f"{MALFORMED} IS NOT NULL")
+        return [stacked([numbered, malformed])]
+
+    def _counted(self, manifest: Manifest, batches: Batches, figures: Mapping[str, Any]) -> Manifest:
+        """The manifest with the arrival numbers that have been given."""
+        more = {name: figures[figure(name, "numbered")] or 0 for name in self._numbered & batches.keys()}
+        return replace(
+            manifest, numbered=manifest.numbered | {n: manifest.numbered.get(n, 0) + c for n, c in more.items()}
+        )
+
+    def _has_late(self, batches: Batches, figures: Mapping[str, Any]) -> bool:
+        return any(self._late_for(w.stream, figures) for w in self._watches if w.stream in batches)
+
     def _late_for(self, stream: str, figures: Mapping[str, Any]) -> dict[str, Number]:
-        """The queries that a stream has brought late tuples for, with the place below which they are late."""
+        """The stages that a stream has brought late tuples for, with the place below which they are late."""
         lowest = _place(figures[figure(stream, "lowest")])
         if lowest is None:
             return {}
-        bounds = self._late_before.items()
-        return {name: bound for name, bound in bounds if stream in self.queries[name].streams and lowest < bound}
+        bounds: dict[str, Number] = {}
+        for name, stage in self.stages.items():
+            if stream in stage.streams:
+                own = [b for attribute, b in self._late_bounds(name).items() if _feeds(stage, stream, attribute)]
+                bounds |= {name: max(own)} if own and lowest < max(own) else {}
+        return bounds
 
-    def _folder(self, kind: str) -> str:
-        """Where this batch puts what it makes."""
-        return f"{kind}/{batch_name(self.batch)}"
-
-    def _write(self, rows: DataFrame, folder: str, expected: int | None = None) -> None:
-        """Writes rows to a folder, with one task a core, or fewer where few rows are expected."""
-        cores = self.spark.sparkContext.defaultParallelism
-        tasks = cores if expected is None else min(cores, 1 + expected // _ROWS_A_FILE)
-        # The manifest is the commit: what Spark's committer does beyond moving files in would be of no use.
-        options = {
-            "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-            "mapreduce.fileoutputcommitter.algorithm.version": "2",
-            "compression": "zstd",
-        }
-        (self.root / folder).prepare()
-        rows.coalesce(tasks).write.mode("append").options(**options).parquet(f"{self.root.path}/{folder}")
-
-    def _written(self, folder: str, first: float, last: float, rows: int, level: int = 0) -> StateFiles:
-        """What the manifest says of a folder that was written."""
-        files = (self.root / folder).files()
-        return StateFiles(folder, tuple(f.name for f in files), first, last, rows, sum(f.size for f in files), level)
-
-    @cached_property
-    def _watches(self) -> list[Watch]:
-        return [
-            Watch(name, rule.attr, rule.punctuated_by, rule.by, self._marks_malformed(name))
-            if rule
-            else Watch(name, None, marked=self._marks_malformed(name))
-            for name, rule in self._rules.items()
-        ]
+    def _late_bounds(self, stage: str) -> dict[str, Number]:
+        """For each windowing attribute of a stage the place below which a tuple is late."""
+        if stage in self._late_before:
+            attribute = self.stages[stage].window.attr
+            return {attribute: self._late_before[stage]} if attribute != ROW_NUM else {}
+        told = _read(self.manifest.told).get(stage, {})
+        return {name: p for name, p in told.items() if name != ROW_NUM and p is not None and not isinstance(p, float)}
 
     def _marks_malformed(self, stream: str) -> bool:
         return MALFORMED in self._frames[stream].columns
 
     @property
     def _late_before(self) -> dict[str, Number]:
-        """For each query the end of the last window that was closed: a tuple below it is late."""
-        return {name: self.queries[name].window.bounds(last)[1] for name, last in self.manifest.closed.items()}
+        """For each stage the end of the last window that was closed: a tuple below it is late."""
+        return {name: self.stages[name].window.bounds(last)[1] for name, last in self.manifest.closed.items()}
 
-    def _groups(self, watches: Sequence[Watch]) -> dict[str, dict[str | None, Seen]]:
+    def _groups(self, watches: Sequence[Watch], folder: str) -> dict[str, dict[str | None, Seen]]:
         """How far each group of the streams that keep progress by group got."""
         if all(w.by is None for w in watches):
             return {}
-        state = self.spark.read.parquet(f"{self.root.path}/{self._folder('state')}")
+        state = self.spark.read.parquet(f"{self.root.path}/{folder}")
         rows = state.where(f"{TABLE} = {NO_TABLE}").collect()
         found: dict[str, dict[str | None, Seen]] = {}
         for row in rows:
@@ -349,35 +483,94 @@ class Loop:
             if name in decision["ended"]:
                 tracker.end()
 
-    def _closed(self, manifest: Manifest, now: int) -> dict[str, int]:
-        """The last window of each query that punctuation has closed. What is closed stays so."""
+    def _told(self, manifest: Manifest, now: int) -> _Punctuated:
+        """The punctuation of the flow's own streams. What closes windows may not be taken back."""
         for tracker in self.trackers.values():
-            tracker.punctuation(now)  # What closes windows may not be taken back.
-        streams = self._propagated = self.punctuation(now, manifest.ended)
-        idle = frozenset(name for name, tracker in self.trackers.items() if tracker.is_idle(now))
-        found = dict(manifest.closed)
-        for name, query in self.queries.items():
-            if query.aggregate is None:
-                continue
-            last = closed(query.window, punctuation(query.aggregate.input, streams, idle))
-            if last == math.inf:
-                last = _window_of(manifest.highest, query.window) + 1 if manifest.files else None
-            if last is not None:
-                found[name] = max(int(last), found.get(name, int(last)))
+            tracker.punctuation(now)
+        self._propagated = self.punctuation(now, manifest.ended)
+        idle = {name for name, tracker in self.trackers.items() if tracker.is_idle(now)}
+        streams: dict[str, Punctuation | Reached] = dict(self._propagated)
+        for name in self._numbered:
+            p = self._propagated.get(name)
+            at: dict[str, Punctuation] = {ROW_NUM: manifest.numbered.get(name, 0)}
+            if name in self.trackers:
+                at[self.trackers[name].rule.attr] = p
+            streams[name] = Reached(at, p == math.inf, name in idle)
+        return _Punctuated(streams, idle)
+
+    def _highest(self, manifest: Manifest, figures: Mapping[str, Any]) -> dict[str, Any]:
+        found = {}
+        for watch in self._watches:
+            seen = _place(figures.get(figure(watch.stream, "highest")))
+            if seen is not None:
+                found[watch.stream] = written(furthest((read(manifest.highest.get(watch.stream)), seen)))
         return found
 
-    def _closings(self, manifest: Manifest, now_closed: Mapping[str, int]) -> dict[str, Closing]:
+    def _closed(self, level: Level, manifest: Manifest, punctuated: _Punctuated) -> dict[str, int]:
+        """The last window of each stage that punctuation has closed, which punctuates the answers of the stage."""
+        found = {}
+        for name, stage in level.aggregating.items():
+            assert stage.aggregate is not None
+            below = reached(stage.aggregate.input, punctuated.streams, frozenset(punctuated.idle))
+            p = below.on(stage.window.attr)
+            last, span = closed(stage.window, p), manifest.span(level.depth, level.axis(name))
+            if isinstance(stage.window, Landmark):
+                # It has windows up to the last tuple of its streams, and not one more until there is a later tuple.
+                newest = self._newest(stage, manifest, span)
+                last = None if last is None or newest is None else min(last, _window_of(newest, stage.window))
+            elif last == math.inf:
+                last = None if span is None else _window_of(span[1], stage.window) + 1
+            if last is not None:
+                found[name] = max(int(last), manifest.closed.get(name, int(last)))
+            elif name in manifest.closed:
+                found[name] = manifest.closed[name]
+            if stage.aggregate.window is None and len(below.joint) > 1:
+                before = _read(manifest.boxes).get(name, {})
+                joint = {a: math.inf if below.over else furthest((before.get(a), p)) for a, p in below.joint.items()}
+                if joint.keys() <= {key.expression.name for key in stage.aggregate.keys}:
+                    punctuated.boxes[name] = joint
+            at = {stage.aggregate.progress[0]: opened(stage.window, found[name])} if name in found else {}
+            punctuated.streams[name] = Reached(at, below.over, below.idle)
+        return found
+
+    def _newest(self, stage: Stage, manifest: Manifest, span: tuple[float, float] | None) -> float | None:
+        """How far the streams of a stage have come, also by tuples that it does not count."""
+        if stage.window.attr == ROW_NUM:
+            found = [manifest.numbered.get(s, 0) - 1 for s in stage.streams]
+            return max(found) if max(found) >= 0 else None
+        places = [read(manifest.highest[s]) for s in stage.streams if s in manifest.highest]
+        known = [float(p) for p in places if p is not None]
+        return max([*known, *([span[1]] if span is not None else [])], default=None)
+
+    def _closings(
+        self, level: Level, manifest: Manifest, now_closed: Mapping[str, int], boxes: Mapping[str, _Places]
+    ) -> dict[str, Closing]:
         """The windows that have been closed since the last batch, as far as there is anything in them."""
-        closings = {}
+        closings = self._boxed(level, manifest, boxes)
+        now_closed = {name: last for name, last in now_closed.items() if name not in boxes}
         for name, last in now_closed.items():
-            window, before = self.queries[name].window, manifest.closed.get(name)
-            if last == before or not manifest.files:
+            window, before = self.stages[name].window, manifest.closed.get(name)
+            span = manifest.span(level.depth, level.axis(name))
+            if last == before or span is None:
                 continue
-            first = _window_of(manifest.lowest - float(window.range), window)
+            reach_back = float(window.range) if isinstance(window, Sliding) else 0.0
+            first = _window_of(span[0] - reach_back, window)
             first = first if before is None else max(first, before + 1)
-            last = min(last, _window_of(manifest.highest, window) + 1)
+            first = max(first, manifest.first.get(name, first))
+            last = last if isinstance(window, Landmark) else min(last, _window_of(span[1], window) + 1)
             if first <= last:
                 closings[name] = Closing(first, last)
+        return closings
+
+    def _boxed(self, level: Level, manifest: Manifest, boxes: Mapping[str, _Places]) -> dict[str, Closing]:
+        """The groups that joint punctuation has closed, which may be some of those of a place."""
+        closings = {}
+        for name in level.aggregating.keys() & boxes.keys():
+            now, before = boxes[name], _read(manifest.boxes).get(name, {})
+            span = manifest.span(level.depth, level.axis(name))
+            if span is not None and now != before:
+                first, last = (_window_of(place, self.stages[name].window) for place in span)
+                closings[name] = Closing(max(first, manifest.first.get(name, first)), last, Box(now, before))
         return closings
 
     def _late(self, batches: Batches, figures: dict[str, Any]) -> dict[str, int]:
@@ -388,14 +581,17 @@ class Loop:
             if not bounds:
                 continue
             df = self._sound(stream, pieces)
-            conditions = {name: self._is_late(df, self.queries[name], stream, b) for name, b in bounds.items()}
-            counts = df.agg(*(F.expr(f"count_if({c})").alias(n) for n, c in conditions.items())).first()
+            conditions: dict[str, list[str]] = {}
+            for stage in (self.stages[name] for name in bounds):
+                conditions.setdefault(stage.query, []).append(self._is_late(df, stage, stream))
+            any_of = {query: " OR ".join(filter(None, own)) for query, own in conditions.items()}
+            counts = df.agg(*(F.expr(f"count_if({c})").alias(n) for n, c in any_of.items())).first()
             assert counts is not None
             for name, count in counts.asDict().items():
                 late[name] = late.get(name, 0) + count
                 for outlet in self.outlets:
                     if count and outlet.output == "late" and outlet.of == name:
-                        outlet.sink.deliver(df.where(conditions[name]), f"{name}-late-{stream}", self.batch)
+                        outlet.sink.deliver(df.where(any_of[name]), f"{name}-late-{stream}", self.batch)
         return late
 
     def _bad(self, batches: Batches, figures: dict[str, Any]) -> dict[str, int]:
@@ -416,64 +612,148 @@ class Loop:
         df = _whole(pieces)
         return df.where(f"{MALFORMED} IS NULL").drop(MALFORMED) if self._marks_malformed(stream) else df
 
-    def _is_late(self, df: DataFrame, query: Continuous, stream: str, bound: Any) -> str:
+    def _is_late(self, df: DataFrame, stage: Stage, stream: str) -> str:
         conditions = []
-        for feed in query.feeds:
-            if feed.stream == stream:
-                attribute = feed.columns[query.window.attr]
-                below = f"{position(df, attribute.name)} < {literal(bound)}"
+        for attribute, bound in self._late_bounds(stage.name).items():
+            for feed in _feeds(stage, stream, attribute):
+                below = f"{position(df, feed.columns[attribute].name)} < {literal(bound)}"
                 conditions.append(below if feed.where is None else f"({below}) AND ({text(feed.where)})")
         return " OR ".join(f"({c})" for c in conditions)
 
     # Close
 
-    def _close(self, batches: Batches, manifest: Manifest, closings: Mapping[str, Closing]) -> dict[str, int]:
-        """Answers the windows that close, and passes on the tuples of queries without one; gives the rows by query."""
-        folder = self._folder("answers")
+    def _heard(self, level: Level, manifest: Manifest, punctuated: _Punctuated) -> Manifest:
+        """Takes note of how far the inputs of stages that keep tuples have come, which punctuates what they give."""
+        told, idle = _read(manifest.told), frozenset(punctuated.idle)
+        for name, stage in (level.joining | level.holding).items():
+            inputs = []
+            before, now = told.get(name, {}), _Places()
+            for side in _kept_by(stage):
+                come = reached(side.plan, punctuated.streams, idle)
+                at = {a: furthest((before.get(a), come.on(a))) for a in side.attributes}
+                now |= at
+                inputs.append(replace(come, at={**come.at, **at}))
+            told[name] = now
+            node = stage.join or stage.aggregate
+            assert node is not None
+            punctuated.streams[name] = joined_up(node, inputs)
+        return replace(manifest, told={name: _written(at) for name, at in told.items()})
+
+    def _new_tuples(self, level: Level, batches: Batches, figures: Mapping[str, Any]) -> dict[str, DataFrame]:
+        """The new tuples of the stages of a level that keep tuples, by keeper, without those that came too late."""
+        new: dict[str, DataFrame] = {}
+        for name in level.joining | level.holding:
+            for keeper in self._tuples.of(name):
+                own = {feed.stream for feed in feeds(keeper.side.plan)}
+                if not own & set(batches):
+                    continue
+                df = lower(keeper.side.plan, self._inputs(own, batches))
+                late = [s for s in own if s in batches and figure(s, "rows") in figures and self._late_for(s, figures)]
+                for attribute, bound in self._late_bounds(name).items() if late else ():
+                    if attribute in keeper.side.attributes:
+                        df = df.where(f"{position(df, attribute)} >= {literal(bound)}")
+                if isinstance(keeper.side, HeldByPartition):
+                    df = keeper.side.ranked(df, self._tuples.kept(self.manifest, keeper, {}))
+                new[keeper.column] = df
+        return new
+
+    def _inputs(self, streams: Iterable[str], batches: Batches) -> dict[str, DataFrame]:
+        """The tuples of streams in a batch; of one without any, its columns."""
+        return {s: self._sound(s, batches.get(s, [self._frames[s]])) for s in streams}
+
+    def _pairs(self, stage: Stage, new: Mapping[str, DataFrame]) -> DataFrame | None:
+        """The answers of a join: its pairs with a tuple of this batch."""
+        assert stage.join is not None
+        keepers, told = self._tuples.of(stage.name), _read(self.manifest.told).get(stage.name, {})
+        own = [new.get(keeper.column) for keeper in keepers]
+        if all(df is None for df in own):
+            return None
+        kept = [self._tuples.kept(self.manifest, keeper, told) for keeper in keepers]
+        pairs = matched(stage.join, kept, own)
+        return None if pairs is None else answer(stage.behind, {ANSWERS: pairs})
+
+    def _of_held(self, stage: Stage, manifest: Manifest, new: Mapping[str, DataFrame]) -> DataFrame | None:
+        """The answers of the windows by tuple, or by the rows of partitions, that close."""
+        (keeper,) = self._tuples.of(stage.name)
+        before, now = (_read(m.told).get(stage.name, {}) for m in (self.manifest, manifest))
+        kept, own = self._tuples.kept(self.manifest, keeper, before), new.get(keeper.column)
+        known = [df for df in (kept, own) if df is not None]
+        if not known:
+            return None
+        if isinstance(keeper.side, HeldByPartition):
+            over = math.inf in now.values()
+            if own is None and not (over and before != now):
+                return None
+            answers_ = keeper.side.closing(own if own is not None else known[0].limit(0), kept, over)
+        elif now == before or None in now.values():
+            return None
+        else:
+            assert isinstance(keeper.side, HeldByTuple)
+            skipped = self.manifest.skipped.get(stage.name, 0)
+            answers_ = keeper.side.closing(stacked(known), skipped, before, now)
+        return answer(stage.behind, {ANSWERS: answers_})
+
+    def _kept(self, level: Level, manifest: Manifest, new: Mapping[str, DataFrame]) -> Manifest:
+        """Keeps the tuples of this batch that are needed from now on."""
+        told = _read(manifest.told)
+        skipped = dict(manifest.skipped)
+        for name in level.holding:
+            (keeper,) = self._tuples.of(name)
+            if isinstance(keeper.side, HeldByTuple) and keeper.side.window.order == "rank":
+                before = _read(self.manifest.told).get(name, {})
+                known = (self._tuples.kept(self.manifest, keeper, before), new.get(keeper.column))
+                passed = sum(keeper.side.passed(df, told[name]) for df in known if df is not None)
+                skipped[name] = skipped.get(name, 0) + passed
+        manifest = replace(manifest, skipped=skipped)
+        own = {k: df for k, df in new.items() if k.rpartition(":")[0] in level.stages}
+        if own:
+            manifest = self._tuples.add(manifest, self.batch, level.depth, own, told)
+            reach("kept")
+        return manifest
+
+    def _close(
+        self,
+        level: Level,
+        batches: Batches,
+        manifest: Manifest,
+        closings: Mapping[str, Closing],
+        new: Mapping[str, DataFrame],
+    ) -> dict[str, int]:
+        """Answers the windows that close, and passes on the tuples of stages without one; gives the rows by stage."""
         parts = []
         if closings:
-            files = self._needed(manifest, closings)
-            if files and (rows := answers(self._state(files), self.tables, closings)) is not None:
+            files = self._state.needed(manifest, level, closings)
+            if files and (rows := answers(self._state.read(level, files), level.tables, closings)) is not None:
                 parts.append(rows)
-        for name, query in self.queries.items():
-            if query.aggregate is None and set(query.streams) & set(batches):
-                frames = {s: self._sound(s, batches.get(s, [self._frames[s]])) for s in query.streams}
-                parts.append(answer(query.plan, frames).select(F.struct("*").alias(name)))
+        for name, stage in level.passing_on.items():
+            if set(stage.streams) & set(batches):
+                rows = answer(stage.plan, self._inputs(stage.streams, batches))
+                parts.append(rows.select(F.struct("*").alias(name)))
+        kept = {name: self._pairs(stage, new) for name, stage in level.joining.items()}
+        kept |= {name: self._of_held(stage, manifest, new) for name, stage in level.holding.items()}
+        parts += [df.select(F.struct("*").alias(name)) for name, df in kept.items() if df is not None]
         if not parts:
             return {}
         whole_answer = stacked(parts)
         observed = Observation()
         counts = ", ".join(f"count({quoted(c)}) AS {quoted(c)}" for c in whole_answer.columns)
         expected = sum(self.reports[-1].answers.values()) if self.reports else None
-        self._write(whole_answer.observe(observed, F.expr(f"struct({counts})").alias("answers")), folder, expected)
+        counted = whole_answer.observe(observed, F.expr(f"struct({counts})").alias("answers"))
+        self._state.write(counted, self._answers(next(iter(level.stages)), self.batch), expected)
         reach("closed")
-        return {name: int(count) for name, count in observed.get["answers"].asDict().items()}
+        return {name: int(count) for name, count in observed.get["answers"].asDict().items() if count}
 
-    def _needed(self, manifest: Manifest, closings: Mapping[str, Closing]) -> list[StateFiles]:
-        """The files with panes of closing windows."""
-        spans = []
-        for name, closing in closings.items():
-            window = self.queries[name].window
-            spans.append((float(window.bounds(closing.first)[0]), float(window.bounds(closing.last)[1])))
-        first, last = min(s for s, _ in spans), max(e for _, e in spans)
-        return [f for f in manifest.files if f.last >= first - self._longest_pane and f.first < last]
+    def _stream(self, stage: str) -> DataFrame:
+        """The answers of a stage in this batch, as the stream that the next one reads."""
+        return self.answers(stage, self.batch).drop(SAMPLING_RATE)
 
-    @cached_property
-    def _longest_pane(self) -> float:
-        return max((float(t.length) for t in self.tables), default=0.0)
+    def _answers(self, stage: str, batch: int) -> str:
+        """Where the answers of a stage, and of all others of its depth, are in a batch."""
+        return f"answers/{self._answers_name(stage, batch_name(batch))}"
 
-    def _state(self, files: Sequence[StateFiles]) -> DataFrame:
-        paths = [f"{self.root.path}/{path}" for f in files for path in f.paths]
-        state = self.spark.read.schema(self._state_schema).parquet(*paths)
-        return state.coalesce(1) if sum(f.rows for f in files) <= _ROWS_A_TASK else state
-
-    @cached_property
-    def _state_schema(self) -> StructType:
-        frames = {name: [frame] for name, frame in self._frames.items()}
-        rows = ingested(frames, self.tables, [replace(w, by=None) for w in self._watches], {})
-        kept = partial_rows(rows, kept_columns(rows.columns))
-        assert kept is not None
-        return kept.schema
+    def _answers_name(self, stage: str, name: str) -> str:
+        depth = self.stages[stage].depth
+        return f"{name.partition('-')[0]}-d{depth}" if depth else name.partition("-")[0]
 
     # Deliver
 
@@ -483,65 +763,35 @@ class Loop:
                 outlet.sink.deliver(self.answers(outlet.of, self.batch), outlet.of, self.batch)
 
     def answers(self, query: str, batch: int) -> DataFrame:
-        """The answers of a query from one batch."""
-        return _answers_of(query, self.spark.read.parquet(f"{self.root.path}/answers/{batch_name(batch)}"))
+        """The answers of a query, or of one of its stages, from one batch."""
+        return _answers_of(query, self.spark.read.parquet(f"{self.root.path}/{self._answers(query, batch)}"))
 
     # Commit
 
-    def _purged(self, manifest: Manifest) -> Manifest:
-        """The manifest without files that no window to come can need."""
-        starts = []
-        for name, query in self.queries.items():
-            if query.aggregate is not None:
-                last = manifest.closed.get(name)
-                starts.append(-math.inf if last is None else float(query.window.bounds(last + 1)[0]))
-        needed = min(starts, default=-math.inf) - self._longest_pane
-        return replace(manifest, files=tuple(f for f in manifest.files if f.last >= needed))
-
-    def _compacted(self, manifest: Manifest) -> Manifest:
-        """The manifest with folders of one level merged into one of the next, where they have become many."""
-        for level in range(1 + max((f.level for f in manifest.files), default=0)):
-            many = [f for f in manifest.files if f.level == level]
-            if len(many) >= _FOLDERS:
-                merged = self._merged(many, level + 1, manifest)
-                kept = tuple(f for f in manifest.files if f.level != level)
-                manifest = replace(manifest, files=(*merged, *kept))
-                reach("compacted")
-        return manifest
-
-    def _merged(self, many: Sequence[StateFiles], level: int, manifest: Manifest) -> list[StateFiles]:
-        folder = f"{self._folder('state')}-{level}"
-        observed = Observation()
-        rows = compacted(self._state(many), self.tables, self._first_panes(manifest))
-        counted = rows.observe(observed, F.count("*").alias("rows"))
-        self._write(counted, folder, expected=sum(f.rows for f in many))
-        found = observed.get["rows"]
-        first, last = min(f.first for f in many), max(f.last for f in many)
-        return [self._written(folder, first, last, found, level)] if found else []
-
-    def _first_panes(self, manifest: Manifest) -> dict[int, int]:
-        """The first pane of each table that a window still to be closed may hold."""
-        first = {}
-        for table in self.tables:
-            windows = [(m.query.window, manifest.closed.get(m.query.name)) for m in table.members]
-            if all(last is not None for _, last in windows):
-                first[table.number] = min(
-                    (last + 1) * table.panes(w).per_slide for w, last in windows if last is not None
-                )
-        return first
-
     def _clean(self, given: Mapping[str, int]) -> None:
-        """Deletes what the manifest does not name, also what a crash kept an earlier batch from deleting."""
-        named = {f.folder for f in self.manifest.files}
+        """Deletes what the batch needed and nobody will, also what a crash kept an earlier batch from deleting."""
+        kept = {self._answers(query, self.manifest.batch) for query in given if self.keeps(query) and given[query]}
         if not any(self.keeps(query) for query in self.queries):
             (self.root / "answers").delete()
-        elif not any(count for query, count in given.items() if self.keeps(query)):
-            (self.root / f"answers/{batch_name(self.manifest.batch)}").delete()
-        for name in (self.root / "state").folders():
-            if f"state/{name}" not in named:
-                (self.root / f"state/{name}").delete()
+        else:
+            for level in self.levels:
+                folder = self._answers(next(iter(level.stages)), self.manifest.batch)
+                if folder not in kept:
+                    (self.root / folder).delete()
+        self._state.clean(self.manifest)
+        self._tuples.clean(self.manifest)
         for decision in self._decisions.files():
             self._decisions.delete(decision.name)
+
+
+@dataclass
+class _Punctuated:
+    """The punctuation of streams, those of the flow and those of stages, and which of them are idle."""
+
+    streams: dict[str, Punctuation | Reached]
+    idle: set[str]
+    boxes: dict[str, _Places] = field(default_factory=dict)
+    """Joint punctuation, by the stages whose groups it closes."""
 
 
 class _Stopwatch:
@@ -568,6 +818,26 @@ def _whole(pieces: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.union, pieces)
 
 
+def _kept_by(stage: Stage) -> Sequence[Side | Held]:
+    """What a stage keeps tuples of: both sides of a join, the input of windows by tuple."""
+    if stage.join is not None:
+        return sides(stage.join)
+    return [held(stage.aggregate)] if stage.holds and stage.aggregate is not None else []
+
+
+def _feeds(stage: Stage, stream: str, attribute: str) -> list[Feed]:
+    """The ways from a stream into a stage that have this attribute."""
+    return [feed for feed in stage.feeds if feed.stream == stream and attribute in feed.columns]
+
+
+def _read(told: Mapping[str, Mapping[str, Any]]) -> dict[str, _Places]:
+    return {name: {attribute: read(p) for attribute, p in at.items()} for name, at in told.items()}
+
+
+def _written(places: _Places) -> dict[str, Any]:
+    return {attribute: written(p) for attribute, p in places.items()}
+
+
 def _window_of(place: float, window: Any) -> int:
     """The last window that begins at this place or before."""
     return math.floor((place - float(window.origin)) / float(window.slide))
@@ -583,11 +853,3 @@ def _place(value: Any) -> Number | None:
 
 def _now() -> int:
     return time.time_ns() // 1000
-
-
-def _changed(known: Mapping[str, str], asked: Mapping[str, str], checkpoint: str) -> str:
-    names = sorted(name for name in {*known, *asked} if known.get(name) != asked.get(name))
-    return (
-        f"the checkpoint {checkpoint} is of a flow with other queries (see {', '.join(names)}): run it with the queries"
-        " it was started with, or start with a new checkpoint"
-    )

@@ -23,15 +23,16 @@ _KEPT = 3
 
 @dataclass(frozen=True)
 class StateFiles:
-    """Files of partial rows in one folder, and the part of the axis that their panes start in."""
+    """Files of partial rows in one folder, and the part of each axis that their panes start in."""
 
     folder: str
     names: tuple[str, ...]
-    first: float
-    last: float
+    spans: dict[str, tuple[float, float]]
     rows: int
     bytes: int
-    level: int = 0
+    depth: int = 0
+    """The depth of the stages whose rows it has."""
+    merges: int = 0
     """How often its rows have been merged with others."""
 
     @property
@@ -48,33 +49,46 @@ class Manifest:
     source_batch: int = -1
     """The last batch of the source that is in it."""
     queries: dict[str, str] = field(default_factory=dict)
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    """The layouts of the tables that there may be rows of."""
+    begun: dict[str, int] = field(default_factory=dict)
+    """The batch that each query began with."""
+    first: dict[str, int] = field(default_factory=dict)
+    """The first whole window of stages that came while the flow was running."""
+    highest: dict[str, Any] = field(default_factory=dict)
+    """How far the tuples of each stream have got."""
     files: tuple[StateFiles, ...] = ()
+    tuples: tuple[StateFiles, ...] = ()
+    """The tuples that joins, and windows by tuple, keep."""
     progress: dict[str, Any] = field(default_factory=dict)
     closed: dict[str, int] = field(default_factory=dict)
-    """The last window of each query that was closed."""
+    """The last window of each stage that was closed."""
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By stage that keeps tuples, how far its inputs had come, on each attribute."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """By stage with windows by rank, how many tuples have been let go."""
+    boxes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By stage, the joint punctuation up to which its groups were closed."""
+    numbered: dict[str, int] = field(default_factory=dict)
+    """How many tuples of a stream have got an arrival number."""
     ended: list[str] = field(default_factory=list)
     """The bounded streams that have been read."""
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    @property
-    def lowest(self) -> float:
-        """Where the first pane of the state starts."""
-        return min(f.first for f in self.files)
-
-    @property
-    def highest(self) -> float:
-        """Where the last pane of the state starts."""
-        return max(f.last for f in self.files)
+    def span(self, depth: int, axis: str) -> tuple[float, float] | None:
+        """Where on an axis the first and the last pane of the state start; None without any."""
+        spans = [f.spans[axis] for f in self.files if f.depth == depth and axis in f.spans]
+        return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
 
     @property
     def state_rows(self) -> int:
         """How many rows the state has."""
-        return sum(f.rows for f in self.files)
+        return sum(f.rows for f in (*self.files, *self.tuples))
 
     @property
     def state_bytes(self) -> int:
         """How large the state is."""
-        return sum(f.bytes for f in self.files)
+        return sum(f.bytes for f in (*self.files, *self.tuples))
 
     def counted(self, what: str, more: dict[str, int]) -> Manifest:
         """The manifest with counters raised."""
@@ -137,5 +151,11 @@ def _manifest(document: dict[str, Any], path: str) -> Manifest:
             f"{path} has the layout {version}, and this Headgate knows layout {VERSION}: run the version that wrote it,"
             " or start with a new checkpoint"
         )
-    files = tuple(StateFiles(**{**f, "names": tuple(f["names"])}) for f in document.pop("files"))
-    return Manifest(files=files, **document)
+    files = tuple(_state_files(f) for f in document.pop("files"))
+    tuples = tuple(_state_files(f) for f in document.pop("tuples"))
+    return Manifest(files=files, tuples=tuples, **document)
+
+
+def _state_files(document: dict[str, Any]) -> StateFiles:
+    spans = {axis: (first, last) for axis, (first, last) in document["spans"].items()}
+    return StateFiles(**{**document, "names": tuple(document["names"]), "spans": spans})

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
+    from headgate.lang import Query
+    from headgate.runtime.flow import Flow
     from headgate.runtime.loop import BatchReport, Loop
     from headgate.runtime.sources import Source
 
@@ -129,8 +131,8 @@ class _StoppedError(Exception):
 class Run:
     """A flow that runs, or has run: a handle in the manner of Spark's StreamingQuery."""
 
-    def __init__(self, name: str, loop: Loop, inputs: Inputs) -> None:
-        self.name = name
+    def __init__(self, flow: Flow, loop: Loop, inputs: Inputs) -> None:
+        self.name, self._flow = flow.name, flow
         self.resumed_after = loop.manifest.batch if loop.manifest.batch >= 0 else None
         """The batch of an earlier run that this one goes on from; None if it begins anew."""
         self._loop, self._inputs = loop, inputs
@@ -221,6 +223,40 @@ class Run:
             self._stopping = True
             self._query.stop()
 
+    # How it is changed
+
+    def query(self, name: str, sql: str | Query, sink: object = None, **options: Any) -> None:
+        """Adds a query while the flow runs, as `Flow.query` does, with a sink for its answers.
+
+        It answers from its first whole window on. What runs is not disturbed.
+        """
+        self._flow.query(name, sql, **options)
+        try:
+            if sink is not None:
+                self._flow.sink(name, sink)
+            self._change()
+        except Error:
+            self._flow.drop(name)
+            raise
+
+    def drop(self, name: str) -> None:
+        """Takes a query away while the flow runs."""
+        if list(self._loop.queries) == [name]:
+            raise FlowError(f"{name} is the only query of flow {self.name}: stop the flow instead")
+        self._flow.drop(name)
+        self._change()
+
+    def _change(self) -> None:
+        # It takes a while to prepare, in which batches go on.
+        loop, inputs = self._flow._prepared()
+        for stream in inputs.streaming:
+            if missing := set(inputs.needed[stream]) - set(self._inputs.needed[stream]):
+                columns = ", ".join(sorted(missing))
+                raise FlowError(f"stream {stream} does not pass on {columns} yet: stop the flow, and start it again")
+        with self._lock:
+            self._loop, self._inputs = loop.after(self._loop), inputs
+        self._flow.changed()
+
     # How it is watched and stopped
 
     @property
@@ -307,7 +343,7 @@ class Run:
             "batch": manifest.batch,
             "last_batch": {"rows": last.rows, "seconds": last.seconds} if last is not None else None,
             "progress": {n: _shown(t.rule.numeric, told.get(n)) for n, t in loop.trackers.items()},
-            "closed": {n: loop.queries[n].window.bounds(k)[1] for n, k in manifest.closed.items()},
+            "closed": {n: loop.stages[n].window.bounds(k)[1] for n, k in manifest.closed.items()},
             "state": {
                 "files": sum(len(f.names) for f in manifest.files),
                 "rows": manifest.state_rows,

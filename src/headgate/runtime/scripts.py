@@ -12,7 +12,7 @@ from headgate.errors import Error, ProgressError, ScriptError
 from headgate.lang import to_sql
 from headgate.operators.sql import quoted
 from headgate.plan.catalog import did_you_mean
-from headgate.plan.continuous import continuous
+from headgate.plan.stages import continuous
 from headgate.progress import Rule
 from headgate.runtime import sinks, sources
 from headgate.runtime.failures import plain_errors

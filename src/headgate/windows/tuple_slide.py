@@ -31,6 +31,8 @@ class TupleSlide:
     range_attr: str
     slide: Number
     order: Literal["row_num", "rank"]
+    skipped: int = 0
+    """How many tuples come before those at hand, in the order of `range_attr`."""
 
     def __post_init__(self) -> None:
         check_length("RANGE", self.range, self.range_attr)
@@ -70,7 +72,7 @@ class TupleSlide:
         if self.order == "row_num":
             ends = [value for value, number in places if number % self.slide == 0]
         else:
-            ends = [value for value, _ in sorted(places)[:: int(self.slide)]]
+            ends = [value for value, _ in sorted(places)[-self.skipped % int(self.slide) :: int(self.slide)]]
         return sorted(set(ends))
 
     def extent(self, w: Number, tuples: Sequence[Tuple]) -> list[Tuple]:

@@ -1,0 +1,167 @@
+"""Windows that need the tuples themselves until they close: by tuple, and by the rows of each partition.
+
+A tuple that slides a window may still come in front of others, so nothing can be merged before its place is past. The
+tuples that open windows need are kept, and the windows that close are answered from them by the operators of
+`evaluate`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import Window as W
+from pyspark.sql import functions as F
+
+from headgate.operators.lower import lower
+from headgate.operators.numbering import with_ranks
+from headgate.operators.sql import floor_div, literal, position, quoted, same_keys, text
+from headgate.plan.nodes import ROW_NUM, WINDOW_END, Aggregate, Node, Source
+from headgate.progress import Punctuation
+from headgate.windows import Sliding, TupleSlide
+
+_TUPLES = "tuples"
+_BASE, _OWN, _NEW, _BEFORE, _NOW = "_hg_base", "_hg_own", "_hg_new", "_hg_before", "_hg_now"
+
+
+@dataclass(frozen=True)
+class HeldByTuple:
+    """The tuples of an aggregate whose windows slide by tuple: those within a range of a window still open."""
+
+    node: Aggregate
+    which = "tuples"
+
+    @property
+    def window(self) -> TupleSlide:
+        """The window of the aggregate."""
+        assert isinstance(self.node.window, TupleSlide)
+        return self.node.window
+
+    @property
+    def plan(self) -> Node:
+        """What gives the tuples."""
+        return self.node.input
+
+    @property
+    def attributes(self) -> list[str]:
+        """What the range is measured on."""
+        return [self.window.range_attr]
+
+    def live(self, df: DataFrame, told: Mapping[str, Punctuation]) -> DataFrame:
+        """The tuples that a window still open may hold, where the stream has come so far."""
+        p = told.get(self.window.range_attr)
+        if p is None:
+            return df
+        return df.where("false" if isinstance(p, float) else f"{self._place(df)} > {literal(p - self.window.range)}")
+
+    def is_spent(self, last: float, told: Mapping[str, Punctuation]) -> bool:
+        """Whether no window still open holds a tuple up to this place."""
+        p = told.get(self.window.range_attr)
+        return p is not None and last <= float(p) - float(self.window.range)
+
+    def passed(self, df: DataFrame, now: Mapping[str, Punctuation]) -> int:
+        """How many of these tuples no window still open holds."""
+        p = now.get(self.window.range_attr)
+        if p is None:
+            return 0
+        place = self._place(df)
+        known = df.where(f"{place} IS NOT NULL")
+        return (known if isinstance(p, float) else known.where(f"{place} <= {literal(p - self.window.range)}")).count()
+
+    def closing(
+        self, df: DataFrame, skipped: int, before: Mapping[str, Punctuation], now: Mapping[str, Punctuation]
+    ) -> DataFrame:
+        """The answers of the windows that end from where the stream was up to where it has come to.
+
+        `skipped` tuples came before these in the order of places, and are not kept any more.
+        """
+        node = replace(self.node, input=_source(self.node), window=replace(self.window, skipped=skipped))
+        answers = lower(node, {_TUPLES: df})
+        ends, old, new = position(answers, WINDOW_END), before.get(self.attributes[0]), now.get(self.attributes[0])
+        if old is not None and not isinstance(old, float):
+            answers = answers.where(f"{ends} >= {literal(old)}")
+        if new is not None and not isinstance(new, float):
+            answers = answers.where(f"{ends} < {literal(new)}")
+        return answers
+
+    def _place(self, df: DataFrame) -> str:
+        return position(df, self.window.range_attr)
+
+
+@dataclass(frozen=True)
+class HeldByPartition:
+    """The tuples of an aggregate over the rows of each partition, numbered within it: those of windows still open."""
+
+    node: Aggregate
+    which = "tuples"
+
+    @property
+    def window(self) -> Sliding:
+        """The window of the aggregate."""
+        assert isinstance(self.node.window, Sliding)
+        return self.node.window
+
+    @property
+    def plan(self) -> Node:
+        """What gives the tuples."""
+        return self.node.input
+
+    @property
+    def attributes(self) -> list[str]:
+        """What tuples are counted by."""
+        return [ROW_NUM]
+
+    def ranked(self, new: DataFrame, kept: DataFrame | None) -> DataFrame:
+        """New tuples with their number in their partition, on top of those that came before."""
+        partition = list(self.window.partition)
+        ranked = with_ranks(new.where(f"{ROW_NUM} IS NOT NULL"), partition, ROW_NUM, _OWN)
+        if kept is not None:
+            names = [F.col(quoted(p)).alias(f"_hg_of{p}") for p in partition]
+            base = kept.groupBy(*names).agg((F.max(ROW_NUM) + 1).alias(_BASE))
+            ranked = ranked.join(base, same_keys(partition, "_hg_of"), "left")
+        number = F.expr(f"{_OWN} + coalesce({_BASE}, 0)") if kept is not None else F.col(_OWN)
+        return ranked.withColumn(ROW_NUM, number).select(*(F.col(quoted(c)) for c in new.columns))
+
+    def live(self, df: DataFrame, told: Mapping[str, Punctuation]) -> DataFrame:
+        """The tuples that windows still open hold, and the last one of each partition, which tells its count."""
+        del told  # A window closes with the last row of its partition that it holds, whatever the stream does.
+        count = F.max(ROW_NUM).over(W.partitionBy(*(F.col(quoted(p)) for p in self.window.partition))) + 1
+        first = f"({floor_div(f'{_NOW} - {literal(self.window.range)}', self.window.slide)} + 1)"
+        needed = f"{ROW_NUM} >= {first} * {literal(self.window.slide)} OR {ROW_NUM} = {_NOW} - 1"
+        return df.withColumn(_NOW, count).where(needed).drop(_NOW)
+
+    def is_spent(self, last: float, told: Mapping[str, Punctuation]) -> bool:
+        """Whether no window still open holds a tuple up to this place: a partition may always go on."""
+        del last
+        return any(p == math.inf for p in told.values())
+
+    def closing(self, new: DataFrame, kept: DataFrame | None, over: bool) -> DataFrame:
+        """The answers of the windows that the new tuples close; of all others too, where the stream is over."""
+        tagged = new.withColumn(_NEW, F.lit(True))
+        if kept is not None:
+            tagged = tagged.unionByName(kept.withColumn(_NEW, F.lit(False)))
+        node = replace(self.node, input=_source(self.node), window=replace(self.window, partition=()))
+        answers = lower(node, {_TUPLES: tagged})
+        partition = {text(k.expression): k.name for k in self.node.keys}
+        names = [partition[quoted(p)] for p in self.window.partition]
+        columns = [F.col(quoted(p)).alias(f"_hg_of{n}") for p, n in zip(self.window.partition, names, strict=True)]
+        counts = tagged.groupBy(*columns).agg(
+            (F.max(ROW_NUM) + 1).alias(_NOW), F.expr(f"min({ROW_NUM}) FILTER (WHERE {_NEW})").alias(_BEFORE)
+        )
+        closes = f"{WINDOW_END} > coalesce({_BEFORE}, {_NOW})" + ("" if over else f" AND {WINDOW_END} <= {_NOW}")
+        closing = answers.join(counts, same_keys(names, "_hg_of")).where(closes)
+        return closing.select(*(F.col(quoted(c)) for c in answers.columns))
+
+
+Held = HeldByTuple | HeldByPartition
+
+
+def held(node: Aggregate) -> Held:
+    """What is kept of the tuples of such an aggregate."""
+    return HeldByTuple(node) if isinstance(node.window, TupleSlide) else HeldByPartition(node)
+
+
+def _source(node: Aggregate) -> Source:
+    return Source(_TUPLES, node.input.fields)

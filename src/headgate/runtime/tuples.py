@@ -1,0 +1,132 @@
+"""The tuples that joins and windows by tuple keep on disk, side by side in folders, each as long as it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from headgate.operators.holding import Held, HeldByPartition
+from headgate.operators.matching import Side
+from headgate.operators.sql import position, quoted, stacked
+from headgate.runtime.faults import reach
+from headgate.runtime.manifest import Manifest, batch_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headgate.progress import Punctuation
+    from headgate.runtime.folder import Folder
+    from headgate.runtime.state import State
+
+#: Folders that are merged into one once there are this many.
+_FOLDERS = 8
+_PLACE = "_hg_place"
+_TUPLES = "tuples"
+#: What is known of the inputs of each stage: the punctuation on their attributes.
+Told = Mapping[str, Mapping[str, "Punctuation"]]
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """One side of a join of a flow, or the input of an aggregate that holds its tuples, with their columns."""
+
+    stage: str
+    side: Side | Held
+    schema: StructType
+
+    @property
+    def column(self) -> str:
+        """The struct column that holds its tuples."""
+        return f"{self.stage}:{self.side.which}"
+
+
+class Tuples:
+    """Reads and writes the tuples that joins keep. What there is, the manifest knows."""
+
+    def __init__(self, spark: SparkSession, root: Folder, state: State, keepers: Sequence[Keeper]) -> None:
+        self._spark, self._root, self._state, self.keepers = spark, root, state, keepers
+
+    def of(self, stage: str) -> list[Keeper]:
+        """What a stage keeps: both sides of a join, or the tuples of an aggregate."""
+        return [keeper for keeper in self.keepers if keeper.stage == stage]
+
+    def kept(self, manifest: Manifest, keeper: Keeper, told: Mapping[str, Punctuation]) -> DataFrame | None:
+        """The tuples of a side that are still needed; None if there is no file with any."""
+        files = [f for f in manifest.tuples if keeper.column in f.spans]
+        paths = [f"{self._root.path}/{path}" for f in files for path in f.paths]
+        if not paths:
+            return None
+        column = quoted(keeper.column)
+        schema = StructType([StructField(keeper.column, keeper.schema)])
+        rows = self._spark.read.schema(schema).parquet(*paths).where(f"{column} IS NOT NULL").select(f"{column}.*")
+        return keeper.side.live(rows, told)
+
+    def add(self, manifest: Manifest, batch: int, depth: int, new: Mapping[str, DataFrame], told: Told) -> Manifest:
+        """The manifest with those of the new tuples of each side that are needed from now on."""
+        live = {}
+        for keeper in self.keepers:
+            if keeper.column in new:
+                df, by_partition = new[keeper.column], isinstance(keeper.side, HeldByPartition)
+                # What a partition needs depends on all of its rows, and is found out with the next compaction.
+                live[keeper.column] = df if by_partition else keeper.side.live(df, told[keeper.stage])
+        folder = f"{_TUPLES}/{batch_name(batch)}{f'-d{depth}' if depth else ''}"
+        return self._written(manifest, folder, live) if live else manifest
+
+    def purged(self, manifest: Manifest, told: Told) -> Manifest:
+        """The manifest without files of which no tuple is needed any more."""
+
+        def needed(spans: Mapping[str, tuple[float, float]]) -> bool:
+            return any(
+                not keeper.side.is_spent(spans[keeper.column][1], told.get(keeper.stage, {}))
+                for keeper in self.keepers
+                if keeper.column in spans
+            )
+
+        return replace(manifest, tuples=tuple(f for f in manifest.tuples if needed(f.spans)))
+
+    def compacted(self, manifest: Manifest, batch: int, told: Told) -> Manifest:
+        """The manifest with all files as one, without the tuples that are not needed any more, where they are many."""
+        if len(manifest.tuples) < _FOLDERS:
+            return manifest
+        live = {}
+        for keeper in self.keepers:
+            rows = self.kept(manifest, keeper, told.get(keeper.stage, {}))
+            if rows is not None:
+                live[keeper.column] = rows
+        folder = f"{_TUPLES}/{batch_name(batch)}-m"
+        merged = self._written(replace(manifest, tuples=()), folder, live)
+        reach("compacted")
+        return merged
+
+    def _written(self, manifest: Manifest, folder: str, live: Mapping[str, DataFrame]) -> Manifest:
+        parts, figures = [], []
+        for i, (column, df) in enumerate(live.items()):
+            keeper = next(k for k in self.keepers if k.column == column)
+            place = F.expr(f"CAST({position(df, keeper.side.attributes[0])} AS DOUBLE)").alias(_PLACE)
+            parts.append(df.select(F.struct("*").alias(column), place))
+            own = f"CASE WHEN {quoted(column)} IS NOT NULL THEN {_PLACE} END"
+            figures += [f"min({own}) AS first_{i}", f"max({own}) AS last_{i}"]
+        observed = Observation()
+        everything = stacked(parts)
+        figures.append("count(*) AS rows")
+        counted = everything.observe(observed, F.expr(f"struct({', '.join(figures)})").alias("kept"))
+        self._state.write(counted.drop(_PLACE), folder)
+        found = observed.get["kept"].asDict()
+        ends = {column: (found[f"first_{i}"], found[f"last_{i}"]) for i, column in enumerate(live)}
+        spans = {column: (first, last) for column, (first, last) in ends.items() if first is not None}
+        if not spans:
+            return manifest
+        files = self._state.written(folder, spans, found["rows"], depth=0)
+        return replace(manifest, tuples=(*manifest.tuples, files))
+
+    def clean(self, manifest: Manifest) -> None:
+        """Deletes what the manifest does not name."""
+        named = {f.folder for f in manifest.tuples}
+        for name in (self._root / _TUPLES).folders():
+            if f"{_TUPLES}/{name}" not in named:
+                (self._root / f"{_TUPLES}/{name}").delete()

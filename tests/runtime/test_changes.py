@@ -1,0 +1,97 @@
+"""Queries that come and go: what runs is not disturbed, and what is new answers from its first whole window on."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.runtime.test_loop import QUERIES, SCHEMA, Rows, arrival, cut, flow, loop_of, random_rows
+from tests.support import assert_same, collected
+
+import headgate as hg
+from headgate.errors import StateError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from headgate.runtime.loop import Loop
+
+#: By query, how far before its window its first tuple may lie: an answer of an answer reaches back further.
+WINDOWED = ["counts", "coarse", "tumbling", "filtered", "melded", "holistic", "ends", "nested", "by_start"]
+
+
+def frames(spark: SparkSession, batch: dict[str, Rows]) -> dict[str, list[Any]]:
+    return {name: [spark.createDataFrame(rows, SCHEMA)] for name, rows in batch.items() if rows}
+
+
+def exact(spark: SparkSession, query: str, streams: dict[str, Rows], loop: Loop) -> list[Any]:
+    needed: dict[str, Any] = {s: spark.createDataFrame(streams[s], SCHEMA) for s in loop.queries[query].streams}
+    return collected(hg.evaluate(QUERIES[query], **needed))
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("seed", range(int(os.environ.get("HEADGATE_FUZZ", 2))))
+def test_what_runs_is_not_disturbed_and_what_is_new_is_whole(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    rows = {"A": arrival(random_rows(rng), seed), "B": arrival(random_rows(rng), seed + 1)}
+    batches = [
+        dict(zip("AB", pair, strict=True)) for pair in zip(*(_in_four(rng, r) for r in rows.values()), strict=True)
+    ]
+    names = rng.sample(WINDOWED, len(WINDOWED))
+    stays, goes, comes = names[:3], names[3:5], names[5:]
+    change = rng.randint(1, 3)
+    run = loop_of(flow(spark, tmp_path, [*stays, *goes]))
+    for number, batch in enumerate(batches):
+        if number == change:
+            run = loop_of(flow(spark, tmp_path, [*comes, *stays]))
+        run.run(frames(spark, batch), number)
+    run.run({}, None, ended=["A", "B"])
+    for name in stays:
+        assert_same(collected(run.kept(name)), exact(spark, name, rows, run))
+    for name in comes:
+        seen = [r[0] for batch in batches[:change] for s in run.queries[name].streams for r in batch[s]]
+        whole = [r for r in exact(spark, name, rows, run) if not seen or r["window_start"] > max(seen)]
+        given = collected(run.kept(name))
+        if name != "nested":
+            assert_same(given, whole)
+        else:  # A window of answers is whole where the first of these is.
+            assert_same(given, [r for r in whole if r in given])
+            assert all(r in given for r in whole if r["window_start"] > max(seen, default=-99) + 5)
+    assert {t["number"] for t in run.manifest.tables} == {t.number for level in run.levels for t in level.tables}
+
+
+def _in_four(rng: random.Random, rows: Rows) -> list[Rows]:
+    pieces = cut(rows, sorted(rng.random() for _ in range(3)))
+    return [*pieces, *([[]] * (4 - len(pieces)))]
+
+
+def test_a_query_that_goes_frees_its_state(spark: SparkSession, tmp_path: Path) -> None:
+    run = loop_of(flow(spark, tmp_path, ["counts", "pairs", "renamed"]))
+    rows: Rows = [(ts, "a", 1) for ts in range(20)]
+    run.run(frames(spark, {"A": rows, "B": rows}), 0)
+    assert run.manifest.tuples
+    run = loop_of(flow(spark, tmp_path, ["counts"]))
+    run.run(frames(spark, {"A": [(40, "a", 1)], "B": [(40, "a", 1)]}), 1)
+    assert not run.manifest.tuples
+    assert [t["stages"] for t in run.manifest.tables] == [["counts"]]
+
+
+def test_another_query_of_the_same_name_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    def changed(anew: bool) -> Loop:
+        made = flow(spark, tmp_path, ["tumbling"])
+        made.query("counts", "SELECT k, count(*) AS m [RANGE 5, SLIDE 5, WA ts] FROM A GROUP BY k", anew=anew)
+        return loop_of(made)
+
+    run = loop_of(flow(spark, tmp_path, ["counts", "tumbling"]))
+    run.run(frames(spark, {"A": [(ts, "a", ts) for ts in range(20)]}), 0)
+    with pytest.raises(StateError, match=r"another query of this name \(see counts\): give the new one a name"):
+        changed(anew=False)
+    run = changed(anew=True)
+    run.run(frames(spark, {"A": [(ts, "a", 3) for ts in range(20, 40)]}), 1)
+    given = sorted((row["window_start"], row["m"]) for row in run.kept("counts").collect())
+    assert given == [(20, 5), (25, 5)]
+    assert run.kept("tumbling").count() == 6
