@@ -87,10 +87,8 @@ def test_what_is_not_bounded_has_a_table_by_value(spark: SparkSession) -> None:
 
 
 def test_what_is_on_disk_stays_as_it_is(spark: SparkSession) -> None:
-    by_both, by_src = (
-        counts("RANGE 2 minutes SLIDE 1 minute", keys="src, port"),
-        counts("RANGE 2 minutes SLIDE 1 minute"),
-    )
+    window = "RANGE 4 minutes SLIDE 1 minute"
+    by_both, by_src = counts(window, keys="src, port"), counts(window)
     sums = "SELECT src, sum(len) AS s [RANGE 4 minutes SLIDE 2 minutes] FROM Main WHERE port = 80 GROUP BY src"
     fine = "SELECT src, count(*) AS n [RANGE 90 seconds SLIDE 30 seconds] FROM Main GROUP BY src"
     plans = [
