@@ -7,7 +7,7 @@ import argparse
 from rich.console import Console
 
 import headgate as hg
-from benchmarks import forms, overlap, sharing, skew, streams, windows
+from benchmarks import forms, joins, overlap, sharing, skew, streams, windows
 
 BENCHMARKS = {
     "windows": windows.run,
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "sharing": sharing.run,
     "skew": skew.run,
     "forms": forms.run,
+    "joins": joins.run,
 }
 
 

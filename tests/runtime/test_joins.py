@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.runtime.test_loop import SCHEMA, WITHIN, Rows, flow, loop_of
 
+import headgate as hg
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -53,3 +55,30 @@ def test_partners_that_have_all_arrived_leave_nothing_behind(spark: SparkSession
     run.run({"B": [spark.createDataFrame([(100, "a", 9)], SCHEMA)]}, 0)
     run.run({"A": [spark.createDataFrame([(ts, "a", 1) for ts in range(50, 80)], SCHEMA)]}, 1)
     assert kept(run, "pairs") == [0, 1]
+
+
+def test_joint_punctuation_releases_a_group_before_individual_punctuation_would(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = hg.Flow(spark, "test", str(tmp_path))
+    for name in ("S0", "S1"):
+        source = hg.sources.files(str(tmp_path / name), schema=SCHEMA)
+        made.stream(name, source, progress=hg.progress("ts", ordered=True))
+    made.query(
+        "handshakes",
+        "SELECT S0.ts AS t0, S1.ts AS t1, count(*) AS n FROM S0 [RANGE 2, WA ts], S1 [RANGE 2, WA ts]"
+        " WHERE S0.k = S1.k GROUP BY S0.ts, S1.ts",
+    )
+    run = loop_of(made)
+
+    def arrives(stream: str, ts: int, k: str) -> list[tuple[int, int, int]]:
+        run.run({stream: [spark.createDataFrame([(ts, k, 1)], SCHEMA)]}, run.batch)
+        return sorted((row["t0"], row["t1"], row["n"]) for row in run.kept("handshakes").collect())
+
+    assert arrives("S0", 0, "syn") == []
+    assert arrives("S1", 1, "syn") == []
+    assert arrives("S0", 2, "other") == []  # Another S1 at 1 may still come.
+    # S0 is at 2 and S1 at 2, so that (0, 1) is complete. On its own, S1 would have to come to 3, a window later than 0.
+    assert arrives("S1", 2, "more") == [(0, 1, 1)]
+    assert arrives("S1", 3, "other") == [(0, 1, 1)]
+    assert arrives("S0", 4, "more") == [(0, 1, 1)]

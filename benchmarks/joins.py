@@ -1,0 +1,104 @@
+"""A window join of two streams on four columns: one flow against Spark's own join of streams, at growing rates."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from rich.console import Console
+from rich.table import Table
+
+import headgate as hg
+from headgate.runtime.packets import packets
+
+_FOLDER = Path(__file__).resolve().parent.parent / "build" / "bench-data"
+RATES = (4_000, 20_000, 100_000, 200_000)
+#: Seconds of stream in a file, files of each stream, and the batches that are not counted.
+_SECONDS, _FILES, _WARM_UP = 5, 12, 4
+_BAND = 10
+_PAIRS = ("srcIP", "destIP"), ("destIP", "srcIP"), ("srcPort", "destPort"), ("destPort", "srcPort")
+
+
+def run(spark: SparkSession, console: Console, rows: int) -> None:
+    """Prints the table; `rows` bounds how many tuples a stream has."""
+    table = Table(
+        "tuples/s", "Spark's join, s", "kept", "headgate s", "kept", "ratio", title="median batch of 5 s, 10 s band"
+    )
+    for rate in RATES:
+        if rate * _SECONDS * _FILES > rows:
+            continue
+        folder = _both_ways(spark, rate)
+        flow(spark, folder)  # To warm up.
+        (theirs, their_rows), (ours, our_rows) = native(spark, folder), flow(spark, folder)
+        table.add_row(
+            f"{rate:,}", f"{theirs:.2f}", f"{their_rows:,}", f"{ours:.2f}", f"{our_rows:,}", f"{theirs / ours:.1f}"
+        )
+    console.print(table)
+
+
+def _both_ways(spark: SparkSession, rate: int) -> Path:
+    """Packets, and answers to them that go the other way up to five seconds later, a file for every few seconds."""
+    folder = _FOLDER / f"both-ways-{rate}"
+    if (folder / "done").exists():
+        return folder
+    asked = packets(spark, rate * _SECONDS * _FILES, hosts=5000, seconds=_SECONDS * _FILES, partitions=_FILES)
+    later = F.expr("timestamp_micros(unix_micros(ts) + pmod(hash(srcIP, srcPort, ts), 5000000))")
+    answers = asked.select(later.alias("ts"), *(F.col(there).alias(here) for here, there in _PAIRS))
+    for name, df in (("asked", asked), ("answered", answers)):
+        staged, slices = folder / "staged", F.expr(f"unix_micros(ts) div {_SECONDS * 1_000_000}").alias("slice")
+        sliced = df.select("*", slices).repartition("slice")
+        sliced.write.mode("overwrite").partitionBy("slice").parquet(str(staged))
+        (folder / name).mkdir(exist_ok=True)
+        for number, part in enumerate(sorted(staged.glob("slice=*"))):  # All of the same length, in order of time.
+            (file,) = part.glob("part-*.parquet")
+            os.utime(file.rename(folder / name / f"{number:04d}.parquet"), (number, number))
+    (folder / "done").touch()
+    return folder
+
+
+def flow(spark: SparkSession, folder: Path) -> tuple[float, int]:
+    """The median time of a batch of a flow, and the most tuples that it kept."""
+    scratch = tempfile.mkdtemp()
+    made = hg.Flow(spark, "bench", f"{scratch}/checkpoint")
+    for name in ("asked", "answered"):
+        source = hg.sources.files(str(folder / name), max_files_per_batch=1)
+        made.stream(name, source, progress=hg.progress("ts", within="1 second"))
+    same = " AND ".join(f"a.{here} = b.{there}" for here, there in _PAIRS)
+    clause = f"[RANGE {_BAND} seconds, WA ts]"
+    both = f"asked AS a {clause}, answered AS b {clause}"
+    made.query("pairs", f"SELECT a.ts AS asked, b.ts AS answered FROM {both} WHERE {same}")
+    made.sink("pairs", _nowhere)
+    run = made.run_available()
+    shutil.rmtree(scratch)
+    return statistics.median(run.batch_seconds()[_WARM_UP:]), max(report.state_rows for report in run.reports)
+
+
+def _nowhere(_pairs: DataFrame, _batch: int) -> None:
+    """Takes the pairs, as the sink `noop` of Spark's own does."""
+
+
+def native(spark: SparkSession, folder: Path) -> tuple[float, int]:
+    """The median time of a batch of Spark's own join, and the most tuples that it kept."""
+    scratch = tempfile.mkdtemp()
+
+    def stream(name: str) -> DataFrame:
+        schema = spark.read.parquet(str(folder / name)).schema
+        files = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / name))
+        return files.select("ts", "srcIP", "destIP", "srcPort", "destPort").withWatermark("ts", "1 second").alias(name)
+
+    same = " AND ".join(f"asked.{here} = answered.{there}" for here, there in _PAIRS)
+    band = f"INTERVAL {_BAND} seconds"
+    on = f"{same} AND answered.ts >= asked.ts - {band} AND answered.ts < asked.ts + {band}"
+    pairs = stream("asked").join(stream("answered"), F.expr(on)).select("asked.ts", "answered.ts")
+    writer = pairs.toDF("asked", "answered").writeStream.format("noop").option("checkpointLocation", scratch)
+    query = writer.outputMode("append").trigger(availableNow=True).start()
+    query.awaitTermination()
+    progress = [p for p in query.recentProgress if p["numInputRows"]]
+    kept = max(sum(operator["numRowsTotal"] for operator in p["stateOperators"]) for p in progress)
+    shutil.rmtree(scratch)
+    return statistics.median(p["durationMs"]["triggerExecution"] / 1000 for p in progress[_WARM_UP:]), kept
