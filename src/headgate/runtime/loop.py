@@ -41,7 +41,7 @@ from headgate.operators.matching import Side, matched, sides
 from headgate.operators.numbering import with_row_numbers
 from headgate.operators.sql import literal, position, quoted, stacked, text
 from headgate.plan.feeds import Feed, feeds
-from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE
+from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE, Band, SameWindow
 from headgate.plan.stages import ANSWERS
 from headgate.progress import (
     Punctuation,
@@ -125,12 +125,12 @@ class Loop:
         self._texts, self._anew = dict(texts), anew
         self._frames = {name: _empty(spark, schema) for name, schema in schemas.items()}
         self.stages = {stage.name: stage for query in queries.values() for stage in query.stages}
-        for query in queries.values():
-            for stage in query.stages[:-1]:
-                self._frames[stage.name] = _empty(spark, lower(stage.plan, self._frames).schema)
         self._numbered = frozenset[str]().union(*(query.numbered for query in queries.values()))
         for name in self._numbered:
             self._frames[name] = self._frames[name].withColumn(ROW_NUM, F.lit(0).cast("bigint"))
+        for query in queries.values():
+            for stage in query.stages[:-1]:
+                self._frames[stage.name] = _empty(spark, lower(stage.plan, self._frames).schema)
         self._watches = [
             Watch(
                 name,
@@ -211,7 +211,13 @@ class Loop:
     def _since(self, manifest: Manifest, first: Mapping[str, int], stage: Stage, feed: Feed) -> Number | None:
         """The place from which on a stage gets all tuples of a stream; None if it has always done so."""
         if feed.stream in self.stages:
-            return opened(self.stages[feed.stream].window, first[feed.stream] - 1) if feed.stream in first else None
+            inner = self.stages[feed.stream]
+            if inner.join is not None:
+                # Both tuples of a pair have to be new, and they are as far apart as the window lets them be.
+                since = [self._since(manifest, first, stage, below) for below in inner.feeds]
+                places = [place for place in since if place is not None]
+                return max(places) + max(_reach(c) for c in inner.join.conditions) if places else None
+            return opened(inner.window, first[feed.stream] - 1) if feed.stream in first else None
         if stage.window.attr == ROW_NUM:
             return manifest.numbered.get(feed.stream)
         highest = read(manifest.highest.get(feed.stream))
@@ -307,7 +313,7 @@ class Loop:
 
     def is_due(self) -> bool:
         """Whether time alone has brought punctuation that closes windows."""
-        due = bool(self.manifest.files) and self.punctuation(_now()) != self._propagated
+        due = bool(self.manifest.files or self.manifest.tuples) and self.punctuation(_now()) != self._propagated
         return due and self.pending() is None
 
     def punctuation(self, now: int, ended: Sequence[str] = ()) -> dict[str, Punctuation]:
@@ -823,6 +829,11 @@ def _kept_by(stage: Stage) -> Sequence[Side | Held]:
     if stage.join is not None:
         return sides(stage.join)
     return [held(stage.aggregate)] if stage.holds and stage.aggregate is not None else []
+
+
+def _reach(condition: Band | SameWindow) -> Number:
+    """How far apart the tuples of a pair may be."""
+    return max(condition.before, condition.after) if isinstance(condition, Band) else condition.size
 
 
 def _feeds(stage: Stage, stream: str, attribute: str) -> list[Feed]:
