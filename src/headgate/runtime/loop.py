@@ -11,7 +11,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, reduce
@@ -21,9 +21,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from headgate.errors import StateError
-from headgate.operators.closing import Box, Closing, answers
-from headgate.operators.holding import Held, HeldByPartition, HeldByTuple, held
+from headgate.operators.closing import Closing, answers
+from headgate.operators.holding import HeldByPartition, HeldByTuple
 from headgate.operators.ingest import (
     FIGURES_OBSERVED,
     GROUP,
@@ -37,11 +36,11 @@ from headgate.operators.ingest import (
     partial_rows,
 )
 from headgate.operators.lower import lower
-from headgate.operators.matching import Side, matched, sides
+from headgate.operators.matching import matched
 from headgate.operators.numbering import with_row_numbers
 from headgate.operators.sql import literal, position, quoted, stacked, text
 from headgate.plan.feeds import Feed, feeds
-from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE, Band, SameWindow
+from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE
 from headgate.plan.stages import ANSWERS
 from headgate.progress import (
     Punctuation,
@@ -49,14 +48,12 @@ from headgate.progress import (
     Rule,
     Seen,
     Tracker,
-    closed,
     coarsened,
     furthest,
-    joined_up,
-    opened,
-    reached,
 )
 from headgate.progress.place import read, written
+from headgate.runtime.changes import with_added, without_dropped
+from headgate.runtime.closings import Punctuated, closed_windows, closings, heard, kept_by, read_places, written_places
 from headgate.runtime.evaluate import answer
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.faults import reach
@@ -66,7 +63,6 @@ from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, w
 from headgate.runtime.sinks import MemorySink, Sink
 from headgate.runtime.state import State
 from headgate.runtime.tuples import Keeper, Tuples
-from headgate.windows import Landmark, Sliding
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,8 +72,6 @@ if TYPE_CHECKING:
 
 #: The tuples of a batch by stream, in pieces.
 Batches = Mapping[str, Sequence[DataFrame]]
-#: Punctuation by attribute.
-_Places = dict[str, Punctuation]
 #: What a malformed record is called where bad tuples are delivered.
 RECORD = "record"
 
@@ -143,14 +137,14 @@ class Loop:
             for name, rule in rules.items()
         ]
         self.manifest = self._manifests.last()
-        known = self._without_dropped(self.manifest)
+        known = without_dropped(self.manifest, self.stages, self._texts, anew, self.root.path)
         self.levels = levels(list(self.stages.values()), self._watches, self._frames, known.tables)
-        self.manifest = self._with_added(known)
+        self.manifest = with_added(known, self.stages, self._texts, self.levels)
         self._state = State(spark, self.root, self.levels)
         keepers = [
             Keeper(name, side, lower(side.plan, self._frames).schema)
             for name, stage in self.stages.items()
-            for side in _kept_by(stage)
+            for side in kept_by(stage)
         ]
         self._tuples = Tuples(spark, self.root, self._state, keepers)
         self.trackers = {
@@ -165,63 +159,10 @@ class Loop:
 
     def after(self, other: Loop) -> Loop:
         """This loop, going on where another one is; both are of the same flow, with other queries."""
-        self.manifest = self._with_added(self._without_dropped(other.manifest))
+        known = without_dropped(other.manifest, self.stages, self._texts, self._anew, self.root.path)
+        self.manifest = with_added(known, self.stages, self._texts, self.levels)
         self.trackers, self.reports, self._propagated = other.trackers, other.reports, other._propagated
         return self
-
-    def _without_dropped(self, manifest: Manifest) -> Manifest:
-        """The manifest without what it has of queries that are no more, or that begin anew."""
-        known = {n: text_ for n, text_ in manifest.queries.items() if n in self._texts}
-        changed = sorted(name for name, text_ in known.items() if text_ != self._texts[name])
-        known = {name: text_ for name, text_ in known.items() if name not in changed}
-        changed = [name for name in changed if name not in self._anew]
-        if changed:
-            raise StateError(
-                f"the checkpoint {self.root.path} has another query of this name (see {', '.join(changed)}): give the"
-                " new one a name of its own, or let it begin anew, flow.query(..., anew=True)"
-            )
-        kept = {n for n, s in self.stages.items() if s.query in known}
-        tables = [{**t, "stages": [n for n in t["stages"] if n in kept]} for t in manifest.tables]
-        return replace(
-            manifest,
-            queries=known,
-            begun={name: batch for name, batch in manifest.begun.items() if name in known},
-            tables=[t for t in tables if t["stages"]],
-            closed={n: last for n, last in manifest.closed.items() if n in kept},
-            first={n: first for n, first in manifest.first.items() if n in kept},
-            told={n: at for n, at in manifest.told.items() if n in kept},
-            skipped={n: count for n, count in manifest.skipped.items() if n in kept},
-            boxes={n: at for n, at in manifest.boxes.items() if n in kept},
-        )
-
-    def _with_added(self, manifest: Manifest) -> Manifest:
-        """The manifest with the queries of this loop. One that is new begins with its first whole window."""
-        first = dict(manifest.first)
-        for name, stage in self.stages.items():
-            new = manifest.batch >= 0 and stage.query not in manifest.queries
-            if new and stage.aggregate is not None and not stage.holds:
-                since = [self._since(manifest, first, stage, feed) for feed in stage.feeds]
-                places = [place for place in since if place is not None]
-                if places:
-                    first[name] = math.ceil((max(places) - stage.window.origin) / stage.window.slide)
-        tables = [table.layout() for level in self.levels for table in level.tables]
-        begun = dict.fromkeys(self._texts, manifest.batch + 1) | manifest.begun
-        return replace(manifest, queries=self._texts, begun=begun, first=first, tables=tables)
-
-    def _since(self, manifest: Manifest, first: Mapping[str, int], stage: Stage, feed: Feed) -> Number | None:
-        """The place from which on a stage gets all tuples of a stream; None if it has always done so."""
-        if feed.stream in self.stages:
-            inner = self.stages[feed.stream]
-            if inner.join is not None:
-                # Both tuples of a pair have to be new, and they are as far apart as the window lets them be.
-                since = [self._since(manifest, first, stage, below) for below in inner.feeds]
-                places = [place for place in since if place is not None]
-                return max(places) + max(_reach(c) for c in inner.join.conditions) if places else None
-            return opened(inner.window, first[feed.stream] - 1) if feed.stream in first else None
-        if stage.window.attr == ROW_NUM:
-            return manifest.numbered.get(feed.stream)
-        highest = read(manifest.highest.get(feed.stream))
-        return None if highest is None or isinstance(highest, float) else highest + 1
 
     @property
     def batch(self) -> int:
@@ -255,13 +196,13 @@ class Loop:
             for level in self.levels:
                 if level is not first:
                     manifest, _ = self._ingest(level, streams, manifest, figures)
-                now_closed = self._closed(level, manifest, punctuated)
-                closings = self._closings(level, manifest, now_closed, punctuated.boxes)
-                boxes = {name: _written(box) for name, box in punctuated.boxes.items()}
+                now_closed = closed_windows(level, manifest, punctuated)
+                closing = closings(level, manifest, now_closed, punctuated.boxes)
+                boxes = {name: written_places(box) for name, box in punctuated.boxes.items()}
                 manifest = replace(manifest, closed=manifest.closed | now_closed, boxes=manifest.boxes | boxes)
-                manifest = self._heard(level, manifest, punctuated)
+                manifest = heard(level, manifest, punctuated)
                 new = self._new_tuples(level, streams, figures)
-                counts = self._close(level, streams, manifest, closings, new)
+                counts = self._close(level, streams, manifest, closing, new)
                 manifest = self._kept(level, manifest, new)
                 streams |= {name: [self._stream(name)] for name in counts if name not in self.queries}
                 given |= counts
@@ -281,7 +222,7 @@ class Loop:
             manifest = manifest.counted(what, counted)
         with plain_errors():
             manifest = self._state.compacted(self._state.purged(manifest), self.batch)
-            told = _read(manifest.told)
+            told = read_places(manifest.told)
             manifest = self._tuples.compacted(self._tuples.purged(manifest, told), self.batch, told)
         watch.lap("compact")
         self._manifests.commit(manifest)
@@ -324,7 +265,7 @@ class Loop:
             stages = [s for s in self.stages.values() if name in s.streams]
             windows = [s.window for s in stages if s.aggregate and not s.holds and s.window.attr != ROW_NUM]
             # Tuples that are kept are let go one by one.
-            found[name] = p if any(_kept_by(stage) for stage in stages) else coarsened(p, windows)
+            found[name] = p if any(kept_by(stage) for stage in stages) else coarsened(p, windows)
         return found
 
     def keeps(self, query: str) -> bool:
@@ -453,7 +394,7 @@ class Loop:
         if stage in self._late_before:
             attribute = self.stages[stage].window.attr
             return {attribute: self._late_before[stage]} if attribute != ROW_NUM else {}
-        told = _read(self.manifest.told).get(stage, {})
+        told = read_places(self.manifest.told).get(stage, {})
         return {name: p for name, p in told.items() if name != ROW_NUM and p is not None and not isinstance(p, float)}
 
     def _marks_malformed(self, stream: str) -> bool:
@@ -489,7 +430,7 @@ class Loop:
             if name in decision["ended"]:
                 tracker.end()
 
-    def _told(self, manifest: Manifest, now: int) -> _Punctuated:
+    def _told(self, manifest: Manifest, now: int) -> Punctuated:
         """The punctuation of the flow's own streams. What closes windows may not be taken back."""
         for tracker in self.trackers.values():
             tracker.punctuation(now)
@@ -502,7 +443,7 @@ class Loop:
             if name in self.trackers:
                 at[self.trackers[name].rule.attr] = p
             streams[name] = Reached(at, p == math.inf, name in idle)
-        return _Punctuated(streams, idle)
+        return Punctuated(streams, idle)
 
     def _highest(self, manifest: Manifest, figures: Mapping[str, Any]) -> dict[str, Any]:
         found = {}
@@ -511,73 +452,6 @@ class Loop:
             if seen is not None:
                 found[watch.stream] = written(furthest((read(manifest.highest.get(watch.stream)), seen)))
         return found
-
-    def _closed(self, level: Level, manifest: Manifest, punctuated: _Punctuated) -> dict[str, int]:
-        """The last window of each stage that punctuation has closed, which punctuates the answers of the stage."""
-        found = {}
-        for name, stage in level.aggregating.items():
-            assert stage.aggregate is not None
-            below = reached(stage.aggregate.input, punctuated.streams, frozenset(punctuated.idle))
-            p = below.on(stage.window.attr)
-            last, span = closed(stage.window, p), manifest.span(level.depth, level.axis(name))
-            if isinstance(stage.window, Landmark):
-                # It has windows up to the last tuple of its streams, and not one more until there is a later tuple.
-                newest = self._newest(stage, manifest, span)
-                last = None if last is None or newest is None else min(last, _window_of(newest, stage.window))
-            elif last == math.inf:
-                last = None if span is None else _window_of(span[1], stage.window) + 1
-            if last is not None:
-                found[name] = max(int(last), manifest.closed.get(name, int(last)))
-            elif name in manifest.closed:
-                found[name] = manifest.closed[name]
-            if stage.aggregate.window is None and len(below.joint) > 1:
-                before = _read(manifest.boxes).get(name, {})
-                joint = {a: math.inf if below.over else furthest((before.get(a), p)) for a, p in below.joint.items()}
-                if joint.keys() <= {key.expression.name for key in stage.aggregate.keys}:
-                    punctuated.boxes[name] = joint
-            at = {stage.aggregate.progress[0]: opened(stage.window, found[name])} if name in found else {}
-            punctuated.streams[name] = Reached(at, below.over, below.idle)
-        return found
-
-    def _newest(self, stage: Stage, manifest: Manifest, span: tuple[float, float] | None) -> float | None:
-        """How far the streams of a stage have come, also by tuples that it does not count."""
-        if stage.window.attr == ROW_NUM:
-            found = [manifest.numbered.get(s, 0) - 1 for s in stage.streams]
-            return max(found) if max(found) >= 0 else None
-        places = [read(manifest.highest[s]) for s in stage.streams if s in manifest.highest]
-        known = [float(p) for p in places if p is not None]
-        return max([*known, *([span[1]] if span is not None else [])], default=None)
-
-    def _closings(
-        self, level: Level, manifest: Manifest, now_closed: Mapping[str, int], boxes: Mapping[str, _Places]
-    ) -> dict[str, Closing]:
-        """The windows that have been closed since the last batch, as far as there is anything in them."""
-        closings = self._boxed(level, manifest, boxes)
-        now_closed = {name: last for name, last in now_closed.items() if name not in boxes}
-        for name, last in now_closed.items():
-            window, before = self.stages[name].window, manifest.closed.get(name)
-            span = manifest.span(level.depth, level.axis(name))
-            if last == before or span is None:
-                continue
-            reach_back = float(window.range) if isinstance(window, Sliding) else 0.0
-            first = _window_of(span[0] - reach_back, window)
-            first = first if before is None else max(first, before + 1)
-            first = max(first, manifest.first.get(name, first))
-            last = last if isinstance(window, Landmark) else min(last, _window_of(span[1], window) + 1)
-            if first <= last:
-                closings[name] = Closing(first, last)
-        return closings
-
-    def _boxed(self, level: Level, manifest: Manifest, boxes: Mapping[str, _Places]) -> dict[str, Closing]:
-        """The groups that joint punctuation has closed, which may be some of those of a place."""
-        closings = {}
-        for name in level.aggregating.keys() & boxes.keys():
-            now, before = boxes[name], _read(manifest.boxes).get(name, {})
-            span = manifest.span(level.depth, level.axis(name))
-            if span is not None and now != before:
-                first, last = (_window_of(place, self.stages[name].window) for place in span)
-                closings[name] = Closing(max(first, manifest.first.get(name, first)), last, Box(now, before))
-        return closings
 
     def _late(self, batches: Batches, figures: dict[str, Any]) -> dict[str, int]:
         """Counts late tuples by query and delivers them to those who asked: a job of its own, if there are any."""
@@ -628,23 +502,6 @@ class Loop:
 
     # Close
 
-    def _heard(self, level: Level, manifest: Manifest, punctuated: _Punctuated) -> Manifest:
-        """Takes note of how far the inputs of stages that keep tuples have come, which punctuates what they give."""
-        told, idle = _read(manifest.told), frozenset(punctuated.idle)
-        for name, stage in (level.joining | level.holding).items():
-            inputs = []
-            before, now = told.get(name, {}), _Places()
-            for side in _kept_by(stage):
-                come = reached(side.plan, punctuated.streams, idle)
-                at = {a: furthest((before.get(a), come.on(a))) for a in side.attributes}
-                now |= at
-                inputs.append(replace(come, at={**come.at, **at}))
-            told[name] = now
-            node = stage.join or stage.aggregate
-            assert node is not None
-            punctuated.streams[name] = joined_up(node, inputs)
-        return replace(manifest, told={name: _written(at) for name, at in told.items()})
-
     def _new_tuples(self, level: Level, batches: Batches, figures: Mapping[str, Any]) -> dict[str, DataFrame]:
         """The new tuples of the stages of a level that keep tuples, by keeper, without those that came too late."""
         new: dict[str, DataFrame] = {}
@@ -670,7 +527,7 @@ class Loop:
     def _pairs(self, stage: Stage, new: Mapping[str, DataFrame]) -> DataFrame | None:
         """The answers of a join: its pairs with a tuple of this batch."""
         assert stage.join is not None
-        keepers, told = self._tuples.of(stage.name), _read(self.manifest.told).get(stage.name, {})
+        keepers, told = self._tuples.of(stage.name), read_places(self.manifest.told).get(stage.name, {})
         own = [new.get(keeper.column) for keeper in keepers]
         if all(df is None for df in own):
             return None
@@ -681,7 +538,7 @@ class Loop:
     def _of_held(self, stage: Stage, manifest: Manifest, new: Mapping[str, DataFrame]) -> DataFrame | None:
         """The answers of the windows by tuple, or by the rows of partitions, that close."""
         (keeper,) = self._tuples.of(stage.name)
-        before, now = (_read(m.told).get(stage.name, {}) for m in (self.manifest, manifest))
+        before, now = (read_places(m.told).get(stage.name, {}) for m in (self.manifest, manifest))
         kept, own = self._tuples.kept(self.manifest, keeper, before), new.get(keeper.column)
         known = [df for df in (kept, own) if df is not None]
         if not known:
@@ -701,12 +558,12 @@ class Loop:
 
     def _kept(self, level: Level, manifest: Manifest, new: Mapping[str, DataFrame]) -> Manifest:
         """Keeps the tuples of this batch that are needed from now on."""
-        told = _read(manifest.told)
+        told = read_places(manifest.told)
         skipped = dict(manifest.skipped)
         for name in level.holding:
             (keeper,) = self._tuples.of(name)
             if isinstance(keeper.side, HeldByTuple) and keeper.side.window.order == "rank":
-                before = _read(self.manifest.told).get(name, {})
+                before = read_places(self.manifest.told).get(name, {})
                 known = (self._tuples.kept(self.manifest, keeper, before), new.get(keeper.column))
                 passed = sum(keeper.side.passed(df, told[name]) for df in known if df is not None)
                 skipped[name] = skipped.get(name, 0) + passed
@@ -790,16 +647,6 @@ class Loop:
             self._decisions.delete(decision.name)
 
 
-@dataclass
-class _Punctuated:
-    """The punctuation of streams, those of the flow and those of stages, and which of them are idle."""
-
-    streams: dict[str, Punctuation | Reached]
-    idle: set[str]
-    boxes: dict[str, _Places] = field(default_factory=dict)
-    """Joint punctuation, by the stages whose groups it closes."""
-
-
 class _Stopwatch:
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
@@ -824,34 +671,9 @@ def _whole(pieces: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.union, pieces)
 
 
-def _kept_by(stage: Stage) -> Sequence[Side | Held]:
-    """What a stage keeps tuples of: both sides of a join, the input of windows by tuple."""
-    if stage.join is not None:
-        return sides(stage.join)
-    return [held(stage.aggregate)] if stage.holds and stage.aggregate is not None else []
-
-
-def _reach(condition: Band | SameWindow) -> Number:
-    """How far apart the tuples of a pair may be."""
-    return max(condition.before, condition.after) if isinstance(condition, Band) else condition.size
-
-
 def _feeds(stage: Stage, stream: str, attribute: str) -> list[Feed]:
     """The ways from a stream into a stage that have this attribute."""
     return [feed for feed in stage.feeds if feed.stream == stream and attribute in feed.columns]
-
-
-def _read(told: Mapping[str, Mapping[str, Any]]) -> dict[str, _Places]:
-    return {name: {attribute: read(p) for attribute, p in at.items()} for name, at in told.items()}
-
-
-def _written(places: _Places) -> dict[str, Any]:
-    return {attribute: written(p) for attribute, p in places.items()}
-
-
-def _window_of(place: float, window: Any) -> int:
-    """The last window that begins at this place or before."""
-    return math.floor((place - float(window.origin)) / float(window.slide))
 
 
 def _seen(rows: int | None, highest: Any, punctuated: Any) -> Seen:

@@ -1,0 +1,86 @@
+"""Queries that come and go: what a manifest still has of those that are gone, and where those that are new begin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headgate.errors import StateError
+from headgate.plan.nodes import ROW_NUM, Band, SameWindow
+from headgate.progress import opened
+from headgate.progress.place import read
+
+if TYPE_CHECKING:
+    from headgate.plan.feeds import Feed
+    from headgate.plan.stages import Stage
+    from headgate.runtime.level import Level
+    from headgate.runtime.manifest import Manifest
+    from headgate.windows import Number
+
+    Stages = Mapping[str, Stage]
+
+
+def without_dropped(
+    manifest: Manifest, stages: Stages, texts: Mapping[str, str], anew: Collection[str], checkpoint: str
+) -> Manifest:
+    """The manifest without what it has of queries that are no more, or that begin anew."""
+    known = {n: text_ for n, text_ in manifest.queries.items() if n in texts}
+    changed = sorted(name for name, text_ in known.items() if text_ != texts[name])
+    known = {name: text_ for name, text_ in known.items() if name not in changed}
+    changed = [name for name in changed if name not in anew]
+    if changed:
+        raise StateError(
+            f"the checkpoint {checkpoint} has another query of this name (see {', '.join(changed)}): give the"
+            " new one a name of its own, or let it begin anew, flow.query(..., anew=True)"
+        )
+    kept = {n for n, s in stages.items() if s.query in known}
+    tables = [{**t, "stages": [n for n in t["stages"] if n in kept]} for t in manifest.tables]
+    return replace(
+        manifest,
+        queries=known,
+        begun={name: batch for name, batch in manifest.begun.items() if name in known},
+        tables=[t for t in tables if t["stages"]],
+        closed={n: last for n, last in manifest.closed.items() if n in kept},
+        first={n: first for n, first in manifest.first.items() if n in kept},
+        told={n: at for n, at in manifest.told.items() if n in kept},
+        skipped={n: count for n, count in manifest.skipped.items() if n in kept},
+        boxes={n: at for n, at in manifest.boxes.items() if n in kept},
+    )
+
+
+def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], levels: Sequence[Level]) -> Manifest:
+    """The manifest with the queries of this loop. One that is new begins with its first whole window."""
+    first = dict(manifest.first)
+    for name, stage in stages.items():
+        new = manifest.batch >= 0 and stage.query not in manifest.queries
+        if new and stage.aggregate is not None and not stage.holds:
+            since = [_since(manifest, stages, first, stage, feed) for feed in stage.feeds]
+            places = [place for place in since if place is not None]
+            if places:
+                first[name] = math.ceil((max(places) - stage.window.origin) / stage.window.slide)
+    tables = [table.layout() for level in levels for table in level.tables]
+    begun = dict.fromkeys(texts, manifest.batch + 1) | manifest.begun
+    return replace(manifest, queries=dict(texts), begun=begun, first=first, tables=tables)
+
+
+def _since(manifest: Manifest, stages: Stages, first: Mapping[str, int], stage: Stage, feed: Feed) -> Number | None:
+    """The place from which on a stage gets all tuples of a stream; None if it has always done so."""
+    if feed.stream in stages:
+        inner = stages[feed.stream]
+        if inner.join is not None:
+            # Both tuples of a pair have to be new, and they are as far apart as the window lets them be.
+            since = [_since(manifest, stages, first, stage, below) for below in inner.feeds]
+            places = [place for place in since if place is not None]
+            return max(places) + max(_reach(c) for c in inner.join.conditions) if places else None
+        return opened(inner.window, first[feed.stream] - 1) if feed.stream in first else None
+    if stage.window.attr == ROW_NUM:
+        return manifest.numbered.get(feed.stream)
+    highest = read(manifest.highest.get(feed.stream))
+    return None if highest is None or isinstance(highest, float) else highest + 1
+
+
+def _reach(condition: Band | SameWindow) -> Number:
+    """How far apart the tuples of a pair may be."""
+    return max(condition.before, condition.after) if isinstance(condition, Band) else condition.size
