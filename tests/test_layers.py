@@ -17,7 +17,7 @@ LAYERS: dict[str, set[str]] = {
     "plan": {"errors", "windows", "lang", "aggregates"},
     "progress": {"errors", "windows", "lang", "plan"},
     "reference": {"errors", "windows", "lang", "aggregates", "plan"},
-    "operators": {"errors", "windows", "aggregates", "plan"},
+    "operators": {"errors", "windows", "aggregates", "plan", "progress"},
     "runtime": {"errors", "windows", "lang", "aggregates", "plan", "progress", "operators"},
     "cli": {"errors", "windows", "lang", "aggregates", "plan", "progress", "operators", "runtime"},
 }

@@ -100,8 +100,7 @@ def continuous(
     Over `bounded` streams every window closes at their end, so nothing has to progress.
     """
     try:
-        plan = pruned(plan)
-        return Continuous(name, plan, _Cutter(name, strategy, bounded).cut(plan))
+        return Continuous(name, plan, _Cutter(name, strategy, bounded).cut(pruned(plan)))
     except BindError as error:
         raise type(error)(f"query {name}: {error}") from None
 
