@@ -27,22 +27,27 @@ _BASE, _OWN, _NEW, _BEFORE, _NOW = "_hg_base", "_hg_own", "_hg_new", "_hg_before
 
 
 @dataclass(frozen=True)
-class HeldByTuple:
-    """The tuples of an aggregate whose windows slide by tuple: those within a range of a window still open."""
+class _Holding:
+    """The tuples of an aggregate, all of one kind."""
 
     node: Aggregate
     which = "tuples"
+
+    @property
+    def plan(self) -> Node:
+        """What gives the tuples."""
+        return self.node.input
+
+
+@dataclass(frozen=True)
+class HeldByTuple(_Holding):
+    """The tuples of an aggregate whose windows slide by tuple: those within a range of a window still open."""
 
     @property
     def window(self) -> TupleSlide:
         """The window of the aggregate."""
         assert isinstance(self.node.window, TupleSlide)
         return self.node.window
-
-    @property
-    def plan(self) -> Node:
-        """What gives the tuples."""
-        return self.node.input
 
     @property
     def attributes(self) -> list[str]:
@@ -91,22 +96,14 @@ class HeldByTuple:
 
 
 @dataclass(frozen=True)
-class HeldByPartition:
+class HeldByPartition(_Holding):
     """The tuples of an aggregate over the rows of each partition, numbered within it: those of windows still open."""
-
-    node: Aggregate
-    which = "tuples"
 
     @property
     def window(self) -> Sliding:
         """The window of the aggregate."""
         assert isinstance(self.node.window, Sliding)
         return self.node.window
-
-    @property
-    def plan(self) -> Node:
-        """What gives the tuples."""
-        return self.node.input
 
     @property
     def attributes(self) -> list[str]:

@@ -20,7 +20,6 @@ from headgate.progress import Punctuation
 from headgate.windows import Number
 
 Which = Literal["left", "right"]
-SIDES: tuple[Which, Which] = ("left", "right")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlglot import exp
@@ -262,3 +262,15 @@ class Aggregate(Node):
                 return (WINDOW_END,)  # It begins before all time, so its start cannot progress.
             case _:
                 return (WINDOW_START,)
+
+
+def over(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """The node over other inputs."""
+    match node:
+        case Filter() | Project() | Aggregate():
+            return replace(node, input=inputs[0])
+        case Union():
+            return replace(node, inputs_=inputs)
+        case Join():
+            return replace(node, left=inputs[0], right=inputs[1])
+    return node

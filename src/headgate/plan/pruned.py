@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from headgate.plan.needed import inputs_needed
-from headgate.plan.nodes import Aggregate, Filter, Join, Named, Node, Project, Source, Union
+from headgate.plan.nodes import Aggregate, Named, Node, Project, Source, Union, over
 from headgate.plan.scope import column
 
 
@@ -28,16 +28,12 @@ def pruned(node: Node, wanted: Iterable[str] | None = None) -> Node:
             return replace(node, columns=tuple(c for c in columns if c.name in names or c.name in progress))
         case Project(columns=columns):
             return replace(node, input=below[0], columns=tuple(c for c in columns if c.name in names))
-        case Filter() | Aggregate():
-            return replace(node, input=below[0])
-        case Join():
-            return replace(node, left=below[0], right=below[1])
         case Union(inputs_=inputs):
             # The sides are matched by position, so each has to have these columns and no others.
             places = [i for i, field in enumerate(node.inputs_[0].fields) if field.name in names]
             sides = ([side.fields[i].name for i in places] for side in inputs)
             return replace(node, inputs_=tuple(_only(b, own) for b, own in zip(below, sides, strict=True)))
-    return node
+    return over(node, tuple(below))
 
 
 def _only(node: Node, names: list[str]) -> Node:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from headgate.aggregates import UserAggregate
 from headgate.errors import BindError, WindowError
 from headgate.plan.feeds import Feed, feeds
-from headgate.plan.nodes import ROW_NUM, Aggregate, Filter, Join, Node, Project, Source, Union
+from headgate.plan.nodes import ROW_NUM, Aggregate, Filter, Join, Node, Project, Source, Union, over
 from headgate.plan.pruned import pruned
 from headgate.plan.strategy import Choice, Strategy, choose
 from headgate.windows import Landmark, Sliding, TupleSlide
@@ -118,7 +118,7 @@ class _Cutter:
         if topmost is None:
             self._add(self._name, self._without_stages(plan), None)
         else:
-            own = _over(topmost, tuple(self._without_stages(below) for below in topmost.inputs))
+            own = over(topmost, tuple(self._without_stages(below) for below in topmost.inputs))
             self._add(self._name, _with(plan, own), own)
         return tuple(self._stages.values())
 
@@ -129,7 +129,7 @@ class _Cutter:
             return replace(node, columns=node.fields, numbered=False, also=(*node.also, ROW_NUM))
         if isinstance(node, Union) and node.numbered:
             raise WindowError("rows of a union are not counted in a flow yet: count those of each stream")
-        node = _over(node, tuple(self._without_stages(below) for below in node.inputs))
+        node = over(node, tuple(self._without_stages(below) for below in node.inputs))
         if not isinstance(node, Aggregate | Join):
             return node
         name = f"{self._name}.{len(self._stages) + 1}"
@@ -163,18 +163,6 @@ def _topmost(node: Node) -> Aggregate | Join | None:
     while isinstance(node, Filter | Project):
         node = node.input
     return node if isinstance(node, Aggregate | Join) else None
-
-
-def _over(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The node over other inputs."""
-    match node:
-        case Filter() | Project() | Aggregate():
-            return replace(node, input=inputs[0])
-        case Union():
-            return replace(node, inputs_=inputs)
-        case Join():
-            return replace(node, left=inputs[0], right=inputs[1])
-    return node
 
 
 def _with(node: Node, topmost: Node) -> Node:
