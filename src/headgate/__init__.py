@@ -21,7 +21,7 @@ from headgate.progress import progress
 
 if TYPE_CHECKING:
     from headgate.runtime import sinks, sources
-    from headgate.runtime.evaluate import evaluate
+    from headgate.runtime.evaluate import evaluate, table
     from headgate.runtime.flow import Flow
     from headgate.runtime.policy import exact
     from headgate.runtime.session import session
@@ -47,6 +47,7 @@ __all__ = [
     "sinks",
     "sources",
     "stream",
+    "table",
     "union",
     "window",
 ]
@@ -59,6 +60,7 @@ _ON_USE = {
     "session": "headgate.runtime.session",
     "sinks": "headgate.runtime",
     "sources": "headgate.runtime",
+    "table": "headgate.runtime.evaluate",
 }
 
 

@@ -87,3 +87,19 @@ def test_the_reference_agrees_with_duckdb(window: str, grouping: str, seed: int,
     placed = [{**row, **{c: micros(row[c]) for c in ("window_start", "window_end")}} for row in ours]
     theirs = duckdb_rows(form.format(columns=columns, group=", ".join(["", *keys]), **holes), rows)
     assert_same(theirs, placed, tolerance=1e-7)
+
+
+FIRST = """
+    WITH placed AS (SELECT *, epoch_us(ts) AS x FROM S WHERE ts IS NOT NULL)
+    SELECT a.k, a.ts, count(*) AS ties FROM placed a WHERE NOT EXISTS (
+        SELECT 1 FROM placed b WHERE b.k IS NOT DISTINCT FROM a.k AND b.x < a.x AND b.x > a.x - {r}) GROUP BY ALL"""
+
+
+@given(seed=st.integers(0, 2**32), size=st.integers(1, 200))
+@settings(max_examples=20, phases=[Phase.generate])
+def test_what_is_no_duplicate_agrees_with_duckdb(seed: int, size: int) -> None:
+    rows = case("sliding", seed).rows
+    sql = f"SELECT DISTINCT ON (k) k, ts FROM S [RANGE {size} seconds, WA ts]"
+    ours = reference.evaluate(sql, {"S": SCHEMA}, S=rows)
+    theirs = duckdb_rows(FIRST.format(r=size * 1_000_000), rows)
+    assert_same([{"k": row["k"], "ts": row["ts"]} for row in theirs], ours)

@@ -77,8 +77,15 @@ BAD = [
     (
         "SELECT * FROM Main [RANGE 1 minute, WA ts] LEFT JOIN Other [RANGE 1 minute, WA ts] ON TRUE",
         hg.BindError,
-        "only inner joins",
+        "a LEFT JOIN is with a table",
     ),
+    ("SELECT * FROM Main RIGHT JOIN Other ON TRUE", hg.BindError, "only inner joins"),
+    ("SELECT DISTINCT ON (srcIP) * FROM Main", hg.WindowError, "DISTINCT ON needs a range behind its stream"),
+    ("SELECT DISTINCT ON (srcIP) * FROM Main [RANGE 0 seconds, WA ts]", hg.WindowError, "greater than zero"),
+    ("SELECT DISTINCT ON (srcIP) * FROM Main [RANGE 5 rows]", hg.WindowError, "over time or a number"),
+    ("SELECT DISTINCT ON (srcIP) * FROM Main [RANGE 5 seconds, SLIDE 1 second, WA ts]", hg.WindowError, "takes RANGE"),
+    ("SELECT DISTINCT ON (nobody) * FROM Main [RANGE 5 seconds, WA ts]", hg.BindError, "unknown column nobody"),
+    ("SELECT DISTINCT ON (srcIP) count(*) AS n FROM Main [RANGE 5 seconds, WA ts]", hg.BindError, "nest one SELECT"),
     ("SELECT * FROM Main [RANGE 5 rows], Other [RANGE 5 rows]", hg.WindowError, "arrival numbers"),
     # aggregates
     (f"SELECT sum(srcIP) {MINUTE} FROM Main", hg.AggregateTypeError, "sum needs a number, but srcIP is string"),

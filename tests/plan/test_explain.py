@@ -292,3 +292,32 @@ def test_a_script_that_does_not_fit_together(text: str, message: str) -> None:
 def test_an_error_in_a_query_of_a_script_names_the_query() -> None:
     with pytest.raises(BindError, match=r"^query q: unknown column lenn: did you mean Len\?"):
         bind_script(parse_script(STREAM + QUERY.replace("max(len)", "max(lenn)")))
+
+
+def test_a_lookup_and_what_is_no_duplicate() -> None:
+    hosts = Source("hosts", (Field("ip", "string"), Field("name", "string")), table=True)
+    main = Source("Main", PACKETS, "ts")
+    sql = """
+        SELECT DISTINCT ON (h.name) m.ts, m.len FROM Main AS m [RANGE 1 minute, WA ts]
+        LEFT JOIN hosts AS h ON m.srcIP = h.ip WHERE m.len > 100
+    """
+    found = explain(bind(parse_query(sql), Catalog([main, hosts])))
+    assert (
+        found
+        == """
+Project ts, len
+└─ Distinct
+   │ keys      h.name
+   │ range     a tuple less than 1 minute of m.ts behind another is a duplicate
+   └─ Project m.ts AS ts, m.len AS len, h.name AS _hg_key0
+      └─ Lookup
+         │ table     h.ip, h.name
+         │ on        m.srcIP = h.ip
+         │ others    kept, with NULL for the columns of the table
+         └─ Filter m.len > 100
+            └─ As m
+               └─ Source Main
+                    columns   ts timestamp, srcIP string, len int (3 of 6)
+                    progress  on ts
+""".strip()
+    )

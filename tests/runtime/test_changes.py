@@ -7,7 +7,19 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.runtime.test_loop import QUERIES, SCHEMA, Rows, arrival, cut, flow, loop_of, random_rows
+from tests.runtime.test_loop import (
+    QUERIES,
+    SCHEMA,
+    TABLE,
+    TABLE_SCHEMA,
+    Rows,
+    arrival,
+    cut,
+    flow,
+    frames_of,
+    loop_of,
+    random_rows,
+)
 from tests.support import assert_same, collected
 
 import headgate as hg
@@ -21,15 +33,14 @@ if TYPE_CHECKING:
     from headgate.runtime.loop import Loop
 
 #: By query, how far before its window its first tuple may lie: an answer of an answer reaches back further.
-WINDOWED = ["counts", "coarse", "tumbling", "filtered", "melded", "holistic", "ends", "nested", "by_start"]
-
-
-def frames(spark: SparkSession, batch: dict[str, Rows]) -> dict[str, list[Any]]:
-    return {name: [spark.createDataFrame(rows, SCHEMA)] for name, rows in batch.items() if rows}
+WINDOWED = ["counts", "coarse", "tumbling", "filtered", "melded", "holistic", "ends", "nested", "by_start", "by_name"]
 
 
 def exact(spark: SparkSession, query: str, streams: dict[str, Rows], loop: Loop) -> list[Any]:
-    needed: dict[str, Any] = {s: spark.createDataFrame(streams[s], SCHEMA) for s in loop.queries[query].streams}
+    table = hg.table(spark.createDataFrame(TABLE, TABLE_SCHEMA))
+    needed: dict[str, Any] = {"T": table} | {
+        s: spark.createDataFrame(streams[s], SCHEMA) for s in loop.queries[query].streams
+    }
     return collected(hg.evaluate(QUERIES[query], **needed))
 
 
@@ -48,7 +59,7 @@ def test_what_runs_is_not_disturbed_and_what_is_new_is_whole(spark: SparkSession
     for number, batch in enumerate(batches):
         if number == change:
             run = loop_of(flow(spark, tmp_path, [*comes, *stays]))
-        run.run(frames(spark, batch), number)
+        run.run(frames_of(spark, batch), number)
     run.run({}, None, ended=["A", "B"])
     for name in stays:
         assert_same(collected(run.kept(name)), exact(spark, name, rows, run))
@@ -72,10 +83,10 @@ def _in_four(rng: random.Random, rows: Rows) -> list[Rows]:
 def test_a_query_that_goes_frees_its_state(spark: SparkSession, tmp_path: Path) -> None:
     run = loop_of(flow(spark, tmp_path, ["counts", "pairs", "renamed"]))
     rows: Rows = [(ts, "a", 1) for ts in range(20)]
-    run.run(frames(spark, {"A": rows, "B": rows}), 0)
+    run.run(frames_of(spark, {"A": rows, "B": rows}), 0)
     assert run.manifest.tuples
     run = loop_of(flow(spark, tmp_path, ["counts"]))
-    run.run(frames(spark, {"A": [(40, "a", 1)], "B": [(40, "a", 1)]}), 1)
+    run.run(frames_of(spark, {"A": [(40, "a", 1)], "B": [(40, "a", 1)]}), 1)
     assert not run.manifest.tuples
     assert [t["stages"] for t in run.manifest.tables] == [["counts"]]
 
@@ -87,11 +98,11 @@ def test_another_query_of_the_same_name_is_told(spark: SparkSession, tmp_path: P
         return loop_of(made)
 
     run = loop_of(flow(spark, tmp_path, ["counts", "tumbling"]))
-    run.run(frames(spark, {"A": [(ts, "a", ts) for ts in range(20)]}), 0)
+    run.run(frames_of(spark, {"A": [(ts, "a", ts) for ts in range(20)]}), 0)
     with pytest.raises(StateError, match=r"another query of this name \(see counts\): give the new one a name"):
         changed(anew=False)
     run = changed(anew=True)
-    run.run(frames(spark, {"A": [(ts, "a", 3) for ts in range(20, 40)]}), 1)
+    run.run(frames_of(spark, {"A": [(ts, "a", 3) for ts in range(20, 40)]}), 1)
     given = sorted((row["window_start"], row["m"]) for row in run.kept("counts").collect())
     assert given == [(20, 5), (25, 5)]
     assert run.kept("tumbling").count() == 6

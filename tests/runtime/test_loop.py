@@ -62,8 +62,27 @@ QUERIES = {
     "by_partition": "SELECT k, sum(v) AS s, count(*) AS n [RANGE 3 rows, SLIDE 2 rows, PA k] FROM A GROUP BY k",
     "each_third": "SELECT k, max(v) AS hi [RANGE 1 rows, SLIDE 3 rows, PA k] FROM B GROUP BY k",
     "tuples": "SELECT k, v + 1 AS w FROM A WHERE v > 3",
+    "first_of_key": "SELECT DISTINCT ON (k) ts, v FROM A [RANGE 4, WA ts] WHERE v > 1",
+    "of_first": "SELECT k, count(*) AS n, sum(v) AS s [RANGE 10, SLIDE 5, WA ts]"
+    " FROM (SELECT DISTINCT ON (k, v % 3) ts, k, v FROM B [RANGE 7, WA ts]) GROUP BY k",
+    "first_of_windows": "SELECT DISTINCT ON (n) k, n"
+    " FROM (SELECT k, count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM A GROUP BY k) [RANGE 12]",
+    "named": "SELECT A.ts, A.v, t.name FROM A JOIN T AS t ON A.k = t.k WHERE A.v > t.least",
+    "by_name": "SELECT t.name, count(*) AS n, sum(A.v) AS s [RANGE 10, SLIDE 5, WA ts] FROM A LEFT JOIN T AS t"
+    " ON A.k = t.k AND A.v > t.least GROUP BY t.name",
+    "growing_names": "SELECT t.name, count(*) AS n [RANGE ALL, SLIDE 5, WA B.ts] FROM B, T AS t, T AS u"
+    " WHERE B.k = t.k AND u.k = t.k GROUP BY t.name",
+    "named_pairs": "SELECT A.v, B.v AS w, t.name FROM A [RANGE 3, WA ts], B [RANGE 2, WA ts], T AS t"
+    " WHERE A.k = B.k AND B.k = t.k AND t.least < A.v",
+    "names_of_windows": "SELECT name, max(n) AS top [RANGE 10, SLIDE 5, WA window_start]"
+    " FROM (SELECT t.name, c.n, c.window_start"
+    " FROM (SELECT k, count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM A GROUP BY k) AS c"
+    " JOIN (SELECT k, name FROM T WHERE least < 3) AS t ON c.k = t.k) GROUP BY name",
 }
-STEPS = ["decided", "ingested", "closed", "delivered", "committed"]
+STEPS = ["decided", "ingested", "closed", "kept", "delivered", "compacted", "committed"]
+#: What tuples are looked up in.
+TABLE = [("a", 2, "one"), ("a", 5, "other"), ("c", 0, "nobody"), (None, 1, "nothing")]
+TABLE_SCHEMA = "k STRING, least INT, name STRING"
 Rows = list[tuple[int, str | None, int | None]]
 
 
@@ -76,6 +95,7 @@ def flow(spark: SparkSession, checkpoint: Path, queries: Sequence[str], strategy
     for name in "AB":
         source = hg.sources.files(str(checkpoint / name), schema=SCHEMA)
         made.stream(name, source, progress=hg.progress("ts", within=WITHIN))
+    made.table("T", spark.createDataFrame(TABLE, TABLE_SCHEMA))
     for name in queries:
         made.query(name, QUERIES[name], strategy=strategy)
     return made
@@ -83,6 +103,10 @@ def flow(spark: SparkSession, checkpoint: Path, queries: Sequence[str], strategy
 
 def loop_of(made: hg.Flow) -> Loop:
     return made._run()._loop
+
+
+def frames_of(spark: SparkSession, batch: dict[str, Rows]) -> dict[str, list[Any]]:
+    return {name: [spark.createDataFrame(rows, SCHEMA)] for name, rows in batch.items() if rows}
 
 
 def arrival(rows: Rows, seed: int) -> Rows:
@@ -100,6 +124,7 @@ def check(spark: SparkSession, run: Loop, streams: dict[str, Rows]) -> None:
     frames = {name: spark.createDataFrame(rows, SCHEMA) for name, rows in streams.items()}
     for name, query in run.queries.items():
         needed: dict[str, Any] = {s: frames[s] for s in query.streams}
+        needed["T"] = hg.table(spark.createDataFrame(TABLE, TABLE_SCHEMA))
         assert_same(collected(run.kept(name)), collected(hg.evaluate(QUERIES[name], **needed)))
 
 
@@ -145,5 +170,6 @@ def crashed(made: hg.Flow, run: Loop, batch: dict[str, Any], number: int, step: 
 
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(CrashError):
         patch.setattr("headgate.runtime.loop.reach", stop)
+        patch.setattr("headgate.runtime.tuples.reach", stop)
         run.run(batch, number)
     return loop_of(made)

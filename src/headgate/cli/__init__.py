@@ -26,6 +26,10 @@ _Streams = Annotated[
     list[str] | None,
     typer.Option("--stream", "-s", metavar="NAME=PATH", help="A stream and the Parquet, CSV or JSON it is read from."),
 ]
+_Tables = Annotated[
+    list[str] | None,
+    typer.Option("--table", "-t", metavar="NAME=PATH", help="A table to join streams with, and where it is."),
+]
 _Forced = Annotated[Strategy | None, typer.Option("--strategy", help="How to compute windows; else the planner says.")]
 
 
@@ -88,6 +92,7 @@ def _headgate(
 def _query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="The query, @FILE to read it from a file, or - for stdin.")],
     stream: _Streams = None,
+    table: _Tables = None,
     strategy: _Forced = None,
     limit: Annotated[int, typer.Option(min=1, help="The most rows that a table shows.")] = 50,
     format: Annotated[  # noqa: A002 - the name of the option
@@ -101,19 +106,20 @@ def _query(
     """Answer a query over files, once."""
     from headgate.cli.query import answer_query
 
-    answer_query(sql, stream or [], strategy, limit, format, output)
+    answer_query(sql, stream or [], table or [], strategy, limit, format, output)
 
 
 @app.command("explain")
 def _explain(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A query or a script (CREATE STREAM ...); - for stdin.")],
     stream: _Streams = None,
+    table: _Tables = None,
     strategy: _Forced = None,
 ) -> None:
     """Show the plan of a query, or of every query of a script."""
     from headgate.cli.explain import explain_file
 
-    explain_file(file, stream or [], strategy)
+    explain_file(file, stream or [], table or [], strategy)
 
 
 @app.command("run")

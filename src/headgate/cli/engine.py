@@ -45,14 +45,14 @@ def progress(message: str, out: IO[str] | None = None) -> Iterator[None]:
         yield
 
 
-def open_streams(spark: SparkSession, paths: dict[str, str]) -> dict[str, DataFrame]:
-    """A DataFrame for each stream."""
+def opened(spark: SparkSession, paths: dict[str, str]) -> dict[str, DataFrame]:
+    """A DataFrame for each stream or table."""
     with progress("reading"):
         return {name: read_files(spark, path) for name, path in paths.items()}
 
 
-def check_streams(paths: dict[str, str]) -> None:
-    """Raises what can be told to be wrong with the streams before Spark is started."""
+def check_paths(paths: dict[str, str]) -> None:
+    """Raises what can be told to be wrong with streams and tables before Spark is started."""
     for path in paths.values():
         format_of(path)
 

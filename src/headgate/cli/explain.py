@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from headgate.cli.inputs import read_text, stream_paths
+from headgate.cli.inputs import paths_by_name, read_text
 from headgate.errors import BindError, ScriptError
 from headgate.lang import Option, parse_query, parse_script, to_sql
 from headgate.lang.dialect import Headgate
@@ -18,19 +18,19 @@ from headgate.plan.script import bind_script
 
 if TYPE_CHECKING:
     from headgate.plan import Strategy
-    from headgate.plan.script import Script, ScriptQuery, ScriptSink, ScriptStream
+    from headgate.plan.script import Script, ScriptQuery, ScriptSink, ScriptStream, ScriptTable
 
 
-def explain_file(file: str, streams: list[str], strategy: Strategy | None) -> None:
+def explain_file(file: str, streams: list[str], tables: list[str], strategy: Strategy | None) -> None:
     """Prints the plan of the query in a file, or those of all queries of a script."""
-    text, paths = read_text(file), stream_paths(streams)
+    text, paths, rows_at = read_text(file), paths_by_name(streams), paths_by_name(tables, "--table")
     if is_script(text):
-        if paths:
-            raise ScriptError(f"{file} is a script and has its own streams: leave --stream out")
+        if paths or rows_at:
+            raise ScriptError(f"{file} is a script and has its own streams: leave --stream and --table out")
         print(explain_script(bind_script(parse_script(text)), strategy))
     else:
         query = parse_query(text)
-        print(explain(bind(query, _catalog(query, paths)), strategy))
+        print(explain(bind(query, _catalog(query, paths, rows_at)), strategy))
 
 
 def is_script(text: str) -> bool:
@@ -50,7 +50,7 @@ def explain_script(script: Script, strategy: Strategy | None = None) -> str:
     """The streams of a script, and each of its queries with its plan."""
     if not script.queries:
         raise ScriptError("the script has no query to explain: add CREATE QUERY name AS SELECT ...")
-    streams = [stream_line(s, script) for s in script.streams]
+    streams = [*(stream_line(s, script) for s in script.streams), *(table_line(t) for t in script.tables)]
     queries = [_query_text(query, script, strategy) for query in script.queries]
     return "\n\n".join(["\n".join(streams), *queries])
 
@@ -61,6 +61,11 @@ def stream_line(stream: ScriptStream, script: Script) -> str:
     promise = to_sql(progress) if progress is not None else "no PROGRESS: nothing closes a window until it ends"
     sinks = map(sink_words, script.sinks_of_stream(stream.name))
     return "; ".join([f"Stream {stream.name} from {stream.statement.format}, {promise}", *sinks])
+
+
+def table_line(table: ScriptTable) -> str:
+    """A table of a script in a line."""
+    return f"Table {table.name} from {table.statement.format}"
 
 
 def sink_words(sink: ScriptSink) -> str:
@@ -83,7 +88,7 @@ def _query_text(query: ScriptQuery, script: Script, strategy: Strategy | None) -
     return "\n".join([*head, *sinks, explain(query.plan, strategy)])
 
 
-def _catalog(query: exp.Expr, paths: dict[str, str]) -> Catalog:
+def _catalog(query: exp.Expr, paths: dict[str, str], tables: dict[str, str]) -> Catalog:
     if not paths:
         within = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
         read = dict.fromkeys(t.name for t in query.find_all(exp.Table) if t.name.lower() not in within)
@@ -92,9 +97,9 @@ def _catalog(query: exp.Expr, paths: dict[str, str]) -> Catalog:
             f"the columns of {', '.join(read)} are not known: add {options}, or explain a script with"
             " CREATE STREAM ... SCHEMA (...)"
         )
-    from headgate.cli.engine import check_streams, engine, open_streams
+    from headgate.cli.engine import check_paths, engine, opened
     from headgate.runtime.evaluate import catalog_of
 
-    check_streams(paths)
+    check_paths(paths | tables)
     with engine() as spark:
-        return catalog_of(open_streams(spark, paths))
+        return catalog_of(opened(spark, paths | tables), tables)

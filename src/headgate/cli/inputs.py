@@ -34,21 +34,21 @@ def query_text(given: str) -> str:
     return read_text(given.removeprefix("@")) if given.startswith("@") else given
 
 
-def stream_paths(given: list[str]) -> dict[str, str]:
-    """The path of each stream, from options of the form NAME=PATH.
+def paths_by_name(given: list[str], option: str = "--stream") -> dict[str, str]:
+    """The path of each stream or table, from options of the form NAME=PATH.
 
-    >>> stream_paths(["Main=a=b.csv"])
+    >>> paths_by_name(["Main=a=b.csv"])
     {'Main': 'a=b.csv'}
-    >>> stream_paths(["main.csv"])
+    >>> paths_by_name(["main.csv"])
     Traceback (most recent call last):
     headgate.errors.SourceError: --stream main.csv: write it as NAME=PATH, such as Main=main.csv
     """
     paths: dict[str, str] = {}
-    for option in given:
-        name, equals, path = (part.strip() for part in option.partition("="))
+    for text in given:
+        name, equals, path = (part.strip() for part in text.partition("="))
         if not (name and equals and path):
-            raise SourceError(f"--stream {option}: write it as NAME=PATH, such as Main=main.csv")
+            raise SourceError(f"{option} {text}: write it as NAME=PATH, such as Main=main.csv")
         if name.lower() in (known.lower() for known in paths):
-            raise SourceError(f"--stream {option}: there is a stream {name} already")
+            raise SourceError(f"{option} {text}: there is a {option.strip('-')} {name} already")
         paths[name] = path
     return paths

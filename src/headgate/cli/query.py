@@ -6,8 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from headgate.cli.engine import check_streams, engine, open_streams, progress
-from headgate.cli.inputs import query_text, stream_paths
+from headgate.cli.engine import check_paths, engine, opened, progress
+from headgate.cli.inputs import paths_by_name, query_text
 from headgate.cli.rows import output_format, print_csv, print_json, print_table, write_files
 from headgate.errors import SourceError
 from headgate.lang import parse_query
@@ -19,17 +19,24 @@ if TYPE_CHECKING:
 
 
 def answer_query(
-    sql: str, streams: list[str], strategy: Strategy | None, limit: int, format_: str, output: str | None
+    sql: str,
+    streams: list[str],
+    tables: list[str],
+    strategy: Strategy | None,
+    limit: int,
+    format_: str,
+    output: str | None,
 ) -> None:
     """Prints the answer, or writes it where `output` says."""
     # Whatever can be wrong without Spark is told before it is started.
-    query, paths = parse_query(query_text(sql)), stream_paths(streams)
-    check_streams(paths)
+    query = parse_query(query_text(sql))
+    paths, rows_at = paths_by_name(streams), paths_by_name(tables, "--table")
+    check_paths(paths | rows_at)
     if output is not None:
         _check_output(output)
     with engine() as spark:
-        frames = open_streams(spark, paths)
-        rows = answer(bind(query, catalog_of(frames)), frames, strategy)
+        frames = opened(spark, paths | rows_at)
+        rows = answer(bind(query, catalog_of(frames, rows_at)), frames, strategy)
         if output is not None:
             with progress("computing"):
                 write_files(rows, output)

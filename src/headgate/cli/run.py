@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from headgate.cli import failed
 from headgate.cli.engine import engine
-from headgate.cli.explain import sink_words, stream_line
+from headgate.cli.explain import sink_words, stream_line, table_line
 from headgate.cli.inputs import read_text
 from headgate.cli.watch import view
 from headgate.errors import Error, FlowError, ParseError, ScriptError
@@ -130,6 +130,7 @@ def _watch(run: Run, wish: _Wish) -> None:
 def _opening(script: Script, checkpoint: str, resumed_after: int | None) -> Iterator[str]:
     """What runs, where answers go, and what it goes on from."""
     yield from (stream_line(stream, script) for stream in script.streams)
+    yield from (table_line(table) for table in script.tables)
     for query in script.queries:
         sinks = script.sinks_of_query(query.name)
         places = [sink_words(sink) for sink in sinks]

@@ -30,6 +30,7 @@ class HeadgateGenerator(SparkGenerator):
         nodes.Option: lambda self, node: self.option_text(node),
         nodes.Progress: lambda self, node: self.progress_text(node),
         nodes.CreateStream: lambda self, node: self.create_stream_text(node),
+        nodes.CreateTable: lambda self, node: self.create_table_text(node),
         nodes.CreateQuery: lambda self, node: self.create_query_text(node),
         nodes.CreateSink: lambda self, node: self.create_sink_text(node),
     }
@@ -80,6 +81,10 @@ class HeadgateGenerator(SparkGenerator):
             words.append(self.sql(node.progress))
         return " ".join(words)
 
+    def create_table_text(self, node: nodes.CreateTable) -> str:
+        schema = [f"SCHEMA ({self._comma(node.schema)})"] if node.schema else []
+        return " ".join((f"CREATE TABLE {self.sql(node, 'this')} FROM", *self._place(node), *schema))
+
     def create_query_text(self, node: nodes.CreateQuery) -> str:
         properties = node.args.get("properties")
         with_ = f" WITH ({self._comma(properties)})" if properties else ""
@@ -89,7 +94,7 @@ class HeadgateGenerator(SparkGenerator):
         output = "" if node.output == "answers" else f" {node.output.upper()}"
         return " ".join((f"CREATE SINK FOR {self.sql(node, 'this')}{output} INTO", *self._place(node)))
 
-    def _place(self, node: nodes.CreateStream | nodes.CreateSink) -> list[str]:
+    def _place(self, node: nodes.CreateStream | nodes.CreateTable | nodes.CreateSink) -> list[str]:
         """Where a stream comes from or a sink writes to: format, path, options."""
         words = [self.sql(node, "format")]
         if node.path is not None:

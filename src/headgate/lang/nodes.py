@@ -189,6 +189,20 @@ class CreateStream(_Place):
     progress: Progress | None = _arg("progress")
 
 
+class CreateTable(_Place):
+    """`CREATE TABLE hosts FROM parquet 'hosts' SCHEMA (...)`: rows to look tuples up in."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "format": True,
+        "path": False,
+        "options": False,
+        "schema": False,
+    }
+
+    schema: list[exp.ColumnDef] = _list("schema")
+
+
 class CreateQuery(exp.Expression):
     """`CREATE QUERY talkers WITH (shed = 'estimate') AS SELECT ...`."""
 
@@ -221,4 +235,4 @@ class CreateSink(_Place):
         return str(self.args.get("output") or "answers")
 
 
-Statement = CreateStream | CreateQuery | CreateSink
+Statement = CreateStream | CreateTable | CreateQuery | CreateSink

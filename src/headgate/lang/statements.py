@@ -1,4 +1,4 @@
-"""The parser of scripts: CREATE STREAM, CREATE QUERY and CREATE SINK."""
+"""The parser of scripts: CREATE STREAM, CREATE TABLE, CREATE QUERY and CREATE SINK."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from headgate.lang import units
-from headgate.lang.nodes import CreateQuery, CreateSink, CreateStream, Length, Option, Progress, Statement
+from headgate.lang.nodes import CreateQuery, CreateSink, CreateStream, CreateTable, Length, Option, Progress, Statement
 from headgate.lang.queries import QueryParser
 
 if TYPE_CHECKING:
@@ -54,31 +54,40 @@ class HeadgateParser(QueryParser):
             return None
         if self._curr.token_type in (TokenType.SELECT, TokenType.WITH):
             self.raise_error("expected CREATE QUERY name AS before a query in a script")
-        self._require(TokenType.CREATE, "CREATE STREAM, CREATE QUERY or CREATE SINK")
+        self._require(TokenType.CREATE, "CREATE STREAM, TABLE, QUERY or SINK")
         return self._parse_create_statement()
 
     def _parse_create_statement(self) -> Statement:
         if self._match_text_seq("STREAM"):
             return self._parse_create_stream()
+        if self._match_text_seq("TABLE"):
+            return self._parse_create_table()
         if self._match_text_seq("QUERY"):
             return self._parse_create_query()
         if not self._match_text_seq("SINK"):
-            self.raise_error("expected STREAM, QUERY or SINK")
+            self.raise_error("expected STREAM, TABLE, QUERY or SINK")
         return self._parse_create_sink()
 
     def _parse_create_stream(self) -> CreateStream:
-        name = self._parse_name("the name of a stream")
+        return self.expression(CreateStream(**self._parse_given("a stream", ("OPTIONS", "SCHEMA", "PROGRESS"))))
+
+    def _parse_create_table(self) -> CreateTable:
+        return self.expression(CreateTable(**self._parse_given("a table", ("OPTIONS", "SCHEMA"))))
+
+    def _parse_given(self, what: str, words: tuple[str, ...]) -> dict[str, Any]:
+        """The name of a stream or table, where it comes from, and these parts, each at most once."""
+        name = self._parse_name(f"the name of {what}")
         self._require(TokenType.FROM, "FROM")
         args: dict[str, Any] = {"this": name, **self._parse_format()}
         while self._curr:
             word = self._word()
-            if word not in ("OPTIONS", "SCHEMA", "PROGRESS"):
-                self.raise_error("expected OPTIONS, SCHEMA, PROGRESS or the end of the statement")
+            if word not in words:
+                self.raise_error(f"expected {', '.join(words)} or the end of the statement")
             if word.lower() in args:
                 self.raise_error(f"expected {word} only once")
             self._advance()
             args[word.lower()] = self._parse_stream_part(word)
-        return self.expression(CreateStream(**args))
+        return args
 
     def _parse_stream_part(self, word: str) -> list[Option] | list[exp.ColumnDef] | Progress:
         match word:

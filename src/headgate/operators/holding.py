@@ -1,13 +1,14 @@
-"""Windows that need the tuples themselves until they close: by tuple, and by the rows of each partition.
+"""What needs the tuples themselves: duplicate elimination, windows by tuple, and by the rows of each partition.
 
-A tuple that slides a window may still come in front of others, so nothing can be merged before its place is past. The
-tuples that open windows need are kept, and the windows that close are answered from them by the operators of
-`evaluate`.
+A tuple that slides a window, or that makes another one a duplicate, may still come in front of others, so nothing can
+be decided before its place is past. The tuples that are needed for that are kept, and what is decided is answered from
+them by the operators of `evaluate`.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -15,12 +16,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
+from headgate.operators.distinct import distinct
 from headgate.operators.lower import lower
 from headgate.operators.numbering import with_ranks
 from headgate.operators.sql import floor_div, literal, position, quoted, same_keys, text
-from headgate.plan.nodes import ROW_NUM, WINDOW_END, Aggregate, Node, Source
+from headgate.plan.nodes import ROW_NUM, WINDOW_END, Aggregate, Distinct, Node, Source
 from headgate.progress import Punctuation
-from headgate.windows import Sliding, TupleSlide
+from headgate.windows import Number, Sliding, TupleSlide
 
 _TUPLES = "tuples"
 _BASE, _OWN, _NEW, _BEFORE, _NOW = "_hg_base", "_hg_own", "_hg_new", "_hg_before", "_hg_now"
@@ -28,9 +30,9 @@ _BASE, _OWN, _NEW, _BEFORE, _NOW = "_hg_base", "_hg_own", "_hg_new", "_hg_before
 
 @dataclass(frozen=True)
 class _Holding:
-    """The tuples of an aggregate, all of one kind."""
+    """The tuples of an operator, all of one kind."""
 
-    node: Aggregate
+    node: Aggregate | Distinct
     which = "tuples"
 
     @property
@@ -40,8 +42,78 @@ class _Holding:
 
 
 @dataclass(frozen=True)
-class HeldByTuple(_Holding):
+class HeldInRange(_Holding, ABC):
+    """Tuples that are needed until the stream has come a range further than their place."""
+
+    @property
+    @abstractmethod
+    def attribute(self) -> str:
+        """What the range is measured on."""
+
+    @property
+    @abstractmethod
+    def range(self) -> Number:
+        """How far back a tuple to come may reach."""
+
+    @property
+    def attributes(self) -> list[str]:
+        """What the range is measured on."""
+        return [self.attribute]
+
+    def live(self, df: DataFrame, told: Mapping[str, Punctuation]) -> DataFrame:
+        """The tuples that are still needed, where the stream has come so far."""
+        p = told.get(self.attribute)
+        if p is None:
+            return df
+        place = position(df, self.attribute)
+        return df.where("false" if isinstance(p, float) else f"{place} > {literal(p - self.range)}")
+
+    def is_spent(self, last: float, told: Mapping[str, Punctuation]) -> bool:
+        """Whether no tuple up to this place is still needed."""
+        p = told.get(self.attribute)
+        return p is not None and last <= float(p) - float(self.range)
+
+    def closing(self, df: DataFrame, skipped: int, before: Punctuation, now: Punctuation) -> DataFrame:
+        """What is decided as the stream comes from one place to another, given all tuples that are needed for it.
+
+        `skipped` tuples came before these in the order of places, and are not kept any more.
+        """
+        answers, place = self._answers(df, skipped)
+        if before is not None and not isinstance(before, float):
+            answers = answers.where(f"{place} >= {literal(before)}")
+        if now is not None and not isinstance(now, float):
+            answers = answers.where(f"{place} < {literal(now)}")
+        return answers
+
+    @abstractmethod
+    def _answers(self, df: DataFrame, skipped: int) -> tuple[DataFrame, str]:
+        """All answers over these tuples, and the place that decides each, as SQL."""
+
+
+@dataclass(frozen=True)
+class HeldByKey(HeldInRange):
+    """The tuples that may make a tuple to come a duplicate, and those that may turn out to be one."""
+
+    node: Distinct
+
+    @property
+    def attribute(self) -> str:
+        return self.node.attribute
+
+    @property
+    def range(self) -> Number:
+        return self.node.range
+
+    def _answers(self, df: DataFrame, skipped: int) -> tuple[DataFrame, str]:
+        del skipped  # What is out of reach makes no difference.
+        return distinct(self.node, df), position(df, self.attribute)
+
+
+@dataclass(frozen=True)
+class HeldByTuple(HeldInRange):
     """The tuples of an aggregate whose windows slide by tuple: those within a range of a window still open."""
+
+    node: Aggregate
 
     @property
     def window(self) -> TupleSlide:
@@ -50,54 +122,33 @@ class HeldByTuple(_Holding):
         return self.node.window
 
     @property
-    def attributes(self) -> list[str]:
-        """What the range is measured on."""
-        return [self.window.range_attr]
+    def attribute(self) -> str:
+        return self.window.range_attr
 
-    def live(self, df: DataFrame, told: Mapping[str, Punctuation]) -> DataFrame:
-        """The tuples that a window still open may hold, where the stream has come so far."""
-        p = told.get(self.window.range_attr)
-        if p is None:
-            return df
-        return df.where("false" if isinstance(p, float) else f"{self._place(df)} > {literal(p - self.window.range)}")
-
-    def is_spent(self, last: float, told: Mapping[str, Punctuation]) -> bool:
-        """Whether no window still open holds a tuple up to this place."""
-        p = told.get(self.window.range_attr)
-        return p is not None and last <= float(p) - float(self.window.range)
+    @property
+    def range(self) -> Number:
+        return self.window.range
 
     def passed(self, df: DataFrame, now: Mapping[str, Punctuation]) -> int:
         """How many of these tuples no window still open holds."""
-        p = now.get(self.window.range_attr)
+        p = now.get(self.attribute)
         if p is None:
             return 0
-        place = self._place(df)
+        place = position(df, self.attribute)
         known = df.where(f"{place} IS NOT NULL")
-        return (known if isinstance(p, float) else known.where(f"{place} <= {literal(p - self.window.range)}")).count()
+        return (known if isinstance(p, float) else known.where(f"{place} <= {literal(p - self.range)}")).count()
 
-    def closing(
-        self, df: DataFrame, skipped: int, before: Mapping[str, Punctuation], now: Mapping[str, Punctuation]
-    ) -> DataFrame:
-        """The answers of the windows that end from where the stream was up to where it has come to.
-
-        `skipped` tuples came before these in the order of places, and are not kept any more.
-        """
+    def _answers(self, df: DataFrame, skipped: int) -> tuple[DataFrame, str]:
         node = replace(self.node, input=_source(self.node), window=replace(self.window, skipped=skipped))
         answers = lower(node, {_TUPLES: df})
-        ends, old, new = position(answers, WINDOW_END), before.get(self.attributes[0]), now.get(self.attributes[0])
-        if old is not None and not isinstance(old, float):
-            answers = answers.where(f"{ends} >= {literal(old)}")
-        if new is not None and not isinstance(new, float):
-            answers = answers.where(f"{ends} < {literal(new)}")
-        return answers
-
-    def _place(self, df: DataFrame) -> str:
-        return position(df, self.window.range_attr)
+        return answers, position(answers, WINDOW_END)
 
 
 @dataclass(frozen=True)
 class HeldByPartition(_Holding):
     """The tuples of an aggregate over the rows of each partition, numbered within it: those of windows still open."""
+
+    node: Aggregate
 
     @property
     def window(self) -> Sliding:
@@ -152,11 +203,13 @@ class HeldByPartition(_Holding):
         return closing.select(*(F.col(quoted(c)) for c in answers.columns))
 
 
-Held = HeldByTuple | HeldByPartition
+Held = HeldByKey | HeldByTuple | HeldByPartition
 
 
-def held(node: Aggregate) -> Held:
-    """What is kept of the tuples of such an aggregate."""
+def held(node: Aggregate | Distinct) -> Held:
+    """What is kept of the tuples of such an operator."""
+    if isinstance(node, Distinct):
+        return HeldByKey(node)
     return HeldByTuple(node) if isinstance(node.window, TupleSlide) else HeldByPartition(node)
 
 

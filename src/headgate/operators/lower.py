@@ -9,10 +9,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from headgate.operators.aggregate import aggregate
+from headgate.operators.distinct import distinct
 from headgate.operators.join import join
+from headgate.operators.lookup import lookup
 from headgate.operators.numbering import with_row_numbers
 from headgate.operators.sql import quoted, text
-from headgate.plan.nodes import ROW_NUM, Aggregate, Filter, Join, Node, Project, Source, Union
+from headgate.plan.nodes import ROW_NUM, Aggregate, Distinct, Filter, Join, Lookup, Node, Project, Source, Union
 from headgate.plan.strategy import Strategy, choose
 from headgate.plan.unfiltered import unfiltered
 
@@ -33,6 +35,10 @@ def lower(node: Node, streams: Mapping[str, DataFrame], strategy: Strategy | Non
             return with_row_numbers(df, ROW_NUM) if numbered else df
         case Join(left=left, right=right):
             return join(node, lower(left, streams, strategy), lower(right, streams, strategy))
+        case Lookup(input=below, table=table):
+            return lookup(node, lower(below, streams, strategy), lower(table, streams))
+        case Distinct(input=below):
+            return distinct(node, lower(below, streams, strategy))
         case Aggregate(input=below):
             df = lower(below, streams, strategy)
             stream = unfiltered(below)

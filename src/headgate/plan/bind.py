@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from headgate.errors import BindError
 from headgate.lang import StreamUnion, WindowClause, Windowed
 from headgate.plan.bind_aggregate import bind_aggregate, is_aggregate
-from headgate.plan.bind_join import Input, bind_join
+from headgate.plan.bind_distinct import bind_distinct
+from headgate.plan.bind_join import Input, bind_join, is_table
 from headgate.plan.calls import is_call
 from headgate.plan.catalog import Catalog
-from headgate.plan.nodes import WINDOW_END, WINDOW_START, Filter, Named, Node, Project, Union
-from headgate.plan.output import named_columns, star
+from headgate.plan.nodes import Filter, Named, Node, Project, Union
+from headgate.plan.output import named_columns, star, with_windows
 from headgate.plan.scope import Item, Scope, column
 from headgate.plan.words import shown
 
@@ -19,7 +22,6 @@ _NOT_IN_LANGUAGE = {
     "order": "ORDER BY: results of a continuous query have no order; sort them where you read them",
     "limit": "LIMIT: a continuous query has no last row",
     "offset": "OFFSET: a continuous query has no first row",
-    "distinct": "SELECT DISTINCT: write GROUP BY with a window",
     "qualify": "QUALIFY",
     "windows": "WINDOW",
     "laterals": "LATERAL VIEW",
@@ -31,10 +33,17 @@ _NOT_IN_LANGUAGE = {
 
 
 def bind(query: exp.Expr, catalog: Catalog) -> Node:
-    """The logical plan of a parsed query over the streams of the catalog."""
+    """The logical plan of a parsed query over the streams and tables of the catalog."""
+    node = _bind(query, catalog)
+    if is_table(node):
+        raise BindError("the query reads a table and no stream: join a stream with it")
+    return node
+
+
+def _bind(query: exp.Expr, catalog: Catalog) -> Node:
     match query:
         case exp.Subquery():
-            return bind(query.this, catalog)
+            return _bind(query.this, catalog)
         case exp.Union():
             return _union([bind(side, catalog) for side in _sides(query)])
         case exp.Select():
@@ -46,7 +55,7 @@ def _select(select: exp.Select, catalog: Catalog) -> Node:
     _check(select)
     if with_ := select.args.get("with_"):
         for cte in with_.expressions:
-            catalog = catalog.extended(cte.alias, bind(cte.this, catalog))
+            catalog = catalog.extended(cte.alias, _bind(cte.this, catalog))
     inputs, on = _inputs(select, catalog)
     where = select.args.get("where")
     if where is not None and (call := next((n for n in where.walk() if is_call(n)), None)):
@@ -61,17 +70,24 @@ def _select(select: exp.Select, catalog: Catalog) -> Node:
             scope.node = Filter(scope.node, bound)
         clauses += [only.clause] if only.clause else []
     else:
+        clauses += _window_of_the_only_stream(inputs)
         scope = bind_join(inputs, predicates)
+    if (distinct := select.args.get("distinct")) is not None:
+        return bind_distinct(select, distinct, scope, _items(select, scope), _one(clauses))
     if is_aggregate(select, clauses):
-        return _passing_windows(bind_aggregate(select, scope, _one(clauses)))
-    return _passing_windows(Project(scope.node, named_columns(_items(select, scope), scope.bind, scope.joined)))
+        answer = bind_aggregate(select, scope, _one(clauses))
+        return Project(answer.input, with_windows(answer.columns, answer.input))
+    columns = named_columns(_items(select, scope), scope.bind, scope.joined)
+    return Project(scope.node, with_windows(columns, scope.node))
 
 
-def _passing_windows(project: Project) -> Node:
-    # An answer says which window it is for, also when a query above only filters or renames.
-    named = {c.name.lower() for c in project.columns}
-    missing = [n for n in (WINDOW_START, WINDOW_END) if n not in named] if project.input.windowed else []
-    return Project(project.input, (*project.columns, *(Named(n, column(n)) for n in missing)))
+def _window_of_the_only_stream(inputs: list[Input]) -> list[WindowClause]:
+    """Behind the only stream among tables, a clause is that of the aggregate."""
+    streams = [i for i in inputs if not is_table(i.item.node)]
+    if not streams:
+        names = ", ".join(i.item.alias for i in inputs)
+        raise BindError(f"{names} are tables: a query reads a stream, and looks its tuples up in tables")
+    return [streams[0].clause] if len(streams) == 1 and streams[0].clause else []
 
 
 def _items(select: exp.Select, scope: Scope) -> list[exp.Expr]:
@@ -85,10 +101,13 @@ def _inputs(select: exp.Select, catalog: Catalog) -> tuple[list[Input], list[exp
         raise BindError("a query reads a stream: add FROM and its name")
     inputs, on = [_input(from_.this, catalog)], []
     for join in [*(from_.this.args.get("joins") or []), *(select.args.get("joins") or [])]:
-        if join.side or join.kind not in ("", "CROSS", "INNER") or join.args.get("using"):
+        if join.side not in ("", "LEFT") or join.kind not in ("", "CROSS", "INNER", "OUTER") or join.args.get("using"):
             raise BindError(f"{shown(join)}: only inner joins with a window are possible, with ON or WHERE")
-        inputs.append(_input(join.this, catalog))
-        on += [join.args["on"]] if join.args.get("on") else []
+        joined, condition = _input(join.this, catalog), join.args.get("on")
+        if join.side and (not is_table(joined.item.node) or condition == exp.true()):
+            raise BindError(f"{shown(join)}: a LEFT JOIN is with a table, and has a condition ON")
+        inputs.append(replace(joined, outer=True, on=condition) if join.side else joined)
+        on += [condition] if condition and not join.side else []
     aliases = [i.item.alias.lower() for i in inputs]
     for alias in aliases:
         if aliases.count(alias) > 1:
@@ -105,7 +124,7 @@ def _input(item: exp.Expr, catalog: Catalog) -> Input:
             members = [_input(member, catalog).item for member in item.expressions]
             return Input(Item(item.alias or members[0].alias, _union_by_name(members)))
         case exp.Subquery():
-            return Input(Item(item.alias or "_", bind(item.this, catalog)))
+            return Input(Item(item.alias or "_", _bind(item.this, catalog)))
         case exp.Table() if item.name:
             node = catalog.relation(item.name)
             return Input(Item(item.alias or item.name, node))
@@ -113,6 +132,9 @@ def _input(item: exp.Expr, catalog: Catalog) -> Input:
 
 
 def _union_by_name(members: list[Item]) -> Node:
+    for member in members:
+        if is_table(member.node):
+            raise BindError(f"{member.alias} is a table: a UNION is of streams")
     first, *others = members
     names = [f.name for f in first.node.fields]
     aligned: list[Node] = [first.node]

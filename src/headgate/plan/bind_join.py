@@ -1,4 +1,4 @@
-"""Binding of window joins: which window conditions two or more windowed inputs have to meet."""
+"""Binding of joins: the window conditions that streams have to meet, and the tables that tuples are looked up in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from headgate.errors import BindError, WindowError
 from headgate.lang import WindowClause, to_sql
-from headgate.plan.nodes import ROW_NUM, Band, Field, Join, Node, SameWindow
+from headgate.plan.nodes import ROW_NUM, Band, Field, Filter, Join, Lookup, Node, Project, SameWindow, Source
 from headgate.plan.scope import Item, Scope, qualified
 from headgate.plan.types import is_time
 from headgate.plan.windowing import measure, windowing_attribute
@@ -18,10 +18,12 @@ from headgate.windows import Number
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a FROM with the window clause behind it."""
+    """One input of a FROM with the window clause behind it; with `outer`, joined by LEFT JOIN on a condition."""
 
     item: Item
     clause: WindowClause | None = None
+    outer: bool = False
+    on: exp.Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -36,23 +38,48 @@ class _Side:
 def bind_join(inputs: list[Input], predicates: list[exp.Expr]) -> Scope:
     """The scope over the join of all inputs; each part of a predicate is tested as soon as its columns are there.
 
-    Of more than two inputs, every pair has to meet the window condition.
+    Of more than two streams, every pair has to meet the window condition. Tables come behind them.
     """
-    inputs, tumbling = _clauses(inputs)
-    first, *others = [_side(i) for i in inputs]
+    streams, tables = [i for i in inputs if not is_table(i.item.node)], [i for i in inputs if is_table(i.item.node)]
     aliases = [i.item.alias for i in inputs]
-    everything = Scope(first.node, aliases, joined=True)
+    node, steps = _joined(streams)
+    for i in tables:
+        if i.clause is not None:
+            raise WindowError(f"{i.item.alias} is a table and has no window: leave its clause out")
+        node = Lookup(node, qualified(i.item).node, outer=i.outer)
+        if i.on is not None:
+            node = replace(node, predicate=Scope(node, aliases, joined=True).bind(i.on))
+        steps.append(node)
+    scope = Scope(node, aliases, joined=True)
+    parts = [scope.bind(part) for predicate in predicates for part in _conjuncts(predicate)]
+    scope.node = _with_predicates(steps, parts)
+    return scope
+
+
+def is_table(node: Node) -> bool:
+    """Whether a plan reads a table and no stream."""
+    match node:
+        case Source(table=table):
+            return table
+        case Filter(input=below) | Project(input=below):
+            return is_table(below)
+    return False
+
+
+def _joined(streams: list[Input]) -> tuple[Node, list[Join | Lookup]]:
+    """The join of streams, and its steps. A single one needs no window."""
+    if len(streams) == 1:
+        return qualified(streams[0].item).node, []
+    streams, tumbling = _clauses(streams)
+    first, *others = [_side(i) for i in streams]
     node, joined = first.node, [first]
-    joins: list[Join] = []
+    steps: list[Join | Lookup] = []
     for other in others:
         conditions = tuple(_condition(side, other, tumbling) for side in (joined[-1:] if tumbling else joined))
         node = Join(node, other.node, conditions)
-        joins.append(node)
+        steps.append(node)
         joined.append(other)
-    everything.node = node
-    bound = [everything.bind(part) for predicate in predicates for part in _conjuncts(predicate)]
-    everything.node = _with_predicates(joins, bound)
-    return everything
+    return node, steps
 
 
 def _conjuncts(predicate: exp.Expr) -> list[exp.Expr]:
@@ -63,14 +90,29 @@ def _conjuncts(predicate: exp.Expr) -> list[exp.Expr]:
     return [predicate]
 
 
-def _with_predicates(joins: list[Join], parts: list[exp.Expr]) -> Node:
-    node, rest = joins[0].left, list(parts)
-    for join in joins:
-        join = replace(join, left=node)
-        ready = [p for p in rest if all(c.name in join.types for c in p.find_all(exp.Column))]
-        rest = [p for p in rest if p not in ready]
-        node = replace(join, predicate=exp.and_(*ready) if ready else None)
-    return node
+def _with_predicates(steps: list[Join | Lookup], parts: list[exp.Expr]) -> Node:
+    node, rest = steps[0].inputs[0], list(parts)
+    if isinstance(steps[0], Lookup):
+        node, rest = _filtered(node, rest)
+    for step in steps:
+        step = replace(step, left=node) if isinstance(step, Join) else replace(step, input=node)
+        if isinstance(step, Lookup) and step.outer:
+            node = step
+            continue
+        ready, rest = _ready(step, rest)
+        node = replace(step, predicate=exp.and_(*ready) if ready else None)
+    return _filtered(node, rest)[0]
+
+
+def _filtered(node: Node, parts: list[exp.Expr]) -> tuple[Node, list[exp.Expr]]:
+    ready, rest = _ready(node, parts)
+    return (Filter(node, exp.and_(*ready)) if ready else node), rest
+
+
+def _ready(node: Node, parts: list[exp.Expr]) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """The parts of a predicate whose columns a node has, and the others."""
+    ready = [p for p in parts if all(c.name in node.types for c in p.find_all(exp.Column))]
+    return ready, [p for p in parts if p not in ready]
 
 
 def _clauses(inputs: list[Input]) -> tuple[list[Input], bool]:
@@ -82,7 +124,8 @@ def _clauses(inputs: list[Input]) -> tuple[list[Input], bool]:
         if i.clause is None:
             raise WindowError(
                 f"a join without a window: give {i.item.alias} a range, as in {i.item.alias} [RANGE 1 minute, WA ts],"
-                " or end the list of streams with [RANGE TUMBLING 1 minute, WA ts]"
+                " or end the list of streams with [RANGE TUMBLING 1 minute, WA ts]; what never moves on is a table,"
+                f" flow.table('{i.item.alias}', ...)"
             )
         if i.clause.all or i.clause.slide is not None or i.clause.rattr or i.clause.sattr or i.clause.pa:
             raise WindowError(f"the window of {i.item.alias} in a join takes RANGE and WA only")

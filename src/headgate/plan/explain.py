@@ -12,8 +12,10 @@ from headgate.plan.nodes import (
     ROW_NUM,
     Aggregate,
     Band,
+    Distinct,
     Filter,
     Join,
+    Lookup,
     Node,
     Project,
     SameWindow,
@@ -84,6 +86,10 @@ def _operator(node: Node, wanted: frozenset[str], strategy: Strategy | None) -> 
             return f"Union of {len(node.inputs)}, duplicates kept{number}", ()
         case Join():
             return "Join", _join(node)
+        case Lookup():
+            return "Lookup", _lookup(node)
+        case Distinct():
+            return "Distinct", _distinct(node)
         case Aggregate():
             return "Aggregate", aggregate_lines(node, strategy)
     raise TypeError(f"no words for {type(node).__name__}")
@@ -112,6 +118,21 @@ def _join(node: Join) -> Iterator[tuple[str, str]]:
                 yield "bounds", f"{left} and {right} lie between the same two multiples of it"
     on = words.sql(node.predicate, node) if node.predicate is not None else "nothing else: all pairs in the window"
     yield "on", on
+
+
+def _lookup(node: Lookup) -> Iterator[tuple[str, str]]:
+    yield "table", ", ".join(words.name(f.name) for f in node.table.fields)
+    yield "on", words.sql(node.predicate, node) if node.predicate is not None else "nothing: every row matches"
+    yield "others", "kept, with NULL for the columns of the table" if node.outer else "dropped"
+
+
+def _distinct(node: Distinct) -> Iterator[tuple[str, str]]:
+    below = node.input
+    assert isinstance(below, Project)
+    yield "keys", ", ".join(words.sql(c.expression, below.input) for c in below.columns if c.name in node.keys)
+    at = next(c for c in below.columns if c.name == node.attribute)
+    length, place = words.length(node.range, node.attribute, node), words.sql(at.expression, below.input)
+    yield "range", f"a tuple less than {length} of {place} behind another is a duplicate"
 
 
 def _wrapped(text: str, first: str, other: str) -> list[str]:

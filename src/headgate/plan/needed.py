@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headgate.plan.nodes import ROW_NUM, Aggregate, Filter, Join, Node, Project, Union
+from headgate.plan.nodes import ROW_NUM, Aggregate, Filter, Join, Lookup, Node, Project, Union
 from headgate.windows import TupleSlide
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def inputs_needed(node: Node, wanted: Iterable[str]) -> tuple[frozenset[str], ..
             windowing = {name for c in conditions for name in (c.left, c.right)}
             both = wanted | windowing | columns_of([predicate] if predicate else [])
             return both & left.types.keys(), both & right.types.keys()
+        case Lookup(input=below, predicate=predicate):
+            return ((wanted | columns_of([predicate] if predicate else [])) & below.types.keys(),)
         case Aggregate():
             return (_of_aggregate(node, wanted),)
     return tuple(frozenset(below.types) for below in node.inputs)

@@ -73,6 +73,8 @@ class Source(Node):
     numbered: bool = False
     also: tuple[str, ...] = ()
     """More columns that progress: the answers of an aggregate or a join may have several."""
+    table: bool = False
+    """Whether it is a bounded table, there to be looked up, and no stream."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -197,6 +199,57 @@ class Join(Node):
 
 
 @dataclass(frozen=True)
+class Lookup(Node):
+    """Each tuple with every row of a table that it matches; with `outer`, those that match none too.
+
+    To everything else it is a filter: nothing streams from a table, and tuples leave at once.
+    """
+
+    input: Node
+    table: Node
+    predicate: exp.Expr | None = None
+    outer: bool = False
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields + self.table.fields
+
+    @property
+    def progress(self) -> tuple[str, ...]:
+        return self.input.progress
+
+
+@dataclass(frozen=True)
+class Distinct(Node):
+    """The tuples that are no duplicates: without one of the same keys less than a range before them.
+
+    Of several at the same place the one with the least values counts, column by column: arrival decides nothing.
+    """
+
+    input: Node
+    keys: tuple[str, ...]
+    attribute: str
+    range: Number
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return (self.input,)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.input.fields
+
+    @property
+    def progress(self) -> tuple[str, ...]:
+        # A tuple waits for its place to be past, and may then be behind on any other attribute.
+        return tuple(name for name in self.input.progress if name == self.attribute)
+
+
+@dataclass(frozen=True)
 class Call:
     """One aggregate of a query, and the name of the column that holds its answer."""
 
@@ -267,7 +320,7 @@ class Aggregate(Node):
 def over(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The node over other inputs."""
     match node:
-        case Filter() | Project() | Aggregate():
+        case Filter() | Project() | Aggregate() | Lookup() | Distinct():
             return replace(node, input=inputs[0])
         case Union():
             return replace(node, inputs_=inputs)

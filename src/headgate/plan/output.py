@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from headgate.errors import BindError
 from headgate.lang import Windowed
-from headgate.plan.nodes import Named
+from headgate.plan.nodes import WINDOW_END, WINDOW_START, Named, Node
 from headgate.plan.scope import Scope, column
 
 
@@ -59,3 +59,10 @@ def named_columns(items: list[exp.Expr], bind: Callable[[exp.Expr], exp.Expr], j
         if times > 1:
             raise BindError(f"two columns of the answer are named {name}: give one of them another name with AS")
     return tuple(columns)
+
+
+def with_windows(columns: tuple[Named, ...], below: Node) -> tuple[Named, ...]:
+    """The columns with those of the window: an answer says which it is for, also when a query only passes it on."""
+    named = {c.name.lower() for c in columns}
+    missing = [name for name in (WINDOW_START, WINDOW_END) if name not in named] if below.windowed else []
+    return (*columns, *(Named(name, column(name)) for name in missing))

@@ -106,6 +106,6 @@ def number(node: Node) -> Node:
             return Project(number(below), (*columns, Named(ROW_NUM, column(ROW_NUM))))
         case _:
             raise BindError(
-                f"{ROW_NUM} is the arrival number of a tuple in a stream: the results of a join or an"
-                " aggregate have none; use a window over time there"
+                f"{ROW_NUM} is the arrival number of a tuple in a stream: the results of a join, an"
+                " aggregate or DISTINCT have none; use a window over time there"
             )

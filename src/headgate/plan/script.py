@@ -1,4 +1,4 @@
-"""A script bound as a whole: its streams, its queries over them, and where their answers go."""
+"""A script bound as a whole: its streams and tables, its queries over them, and where their answers go."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from headgate.errors import BindError, ScriptError
-from headgate.lang import CreateQuery, CreateSink, CreateStream, Statement
+from headgate.lang import CreateQuery, CreateSink, CreateStream, CreateTable, Statement
 from headgate.plan.bind import bind
 from headgate.plan.catalog import Catalog, did_you_mean
 from headgate.plan.nodes import Field, Node, Source
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from headgate.lang.nodes import OptionValue
 
-T = TypeVar("T", bound=CreateStream | CreateQuery)
+T = TypeVar("T", bound=CreateStream | CreateTable | CreateQuery)
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,19 @@ class ScriptStream:
     @property
     def name(self) -> str:
         """The name of the stream."""
+        return self.source.name
+
+
+@dataclass(frozen=True)
+class ScriptTable:
+    """A table of a script: what queries see of it, and the statement that says where it comes from."""
+
+    source: Source
+    statement: CreateTable
+
+    @property
+    def name(self) -> str:
+        """The name of the table."""
         return self.source.name
 
 
@@ -61,6 +74,7 @@ class Script:
     """The parts of a script, every name in it checked."""
 
     streams: tuple[ScriptStream, ...]
+    tables: tuple[ScriptTable, ...]
     queries: tuple[ScriptQuery, ...]
     sinks: tuple[ScriptSink, ...]
 
@@ -87,11 +101,23 @@ def bind_script(statements: Iterable[Statement]) -> Script:
     """
     statements = list(statements)
     streams = tuple(_stream(s) for s in _named_once("streams", statements, CreateStream))
-    catalog = Catalog(stream.source for stream in streams)
-    queries = tuple(_query(q, catalog) for q in _named_once("queries", statements, CreateQuery))
+    tables = tuple(_table(s) for s in _named_once("tables", statements, CreateTable))
+    taken = {stream.name.lower() for stream in streams}
+    for table in tables:
+        if table.name.lower() in taken:
+            raise ScriptError(f"a stream and a table are named {table.name}: give one of them another name")
+    catalog = Catalog([*(stream.source for stream in streams), *(table.source for table in tables)])
+    taken |= {table.name.lower() for table in tables}
+    queries: list[ScriptQuery] = []
+    for statement in _named_once("queries", statements, CreateQuery):
+        queries.append(_query(statement, catalog))
+        # What comes later can read it, unless its name stands for a stream or a table.
+        if statement.name.lower() not in taken:
+            catalog = catalog.extended(statement.name, queries[-1].plan)
     names = {q.name.lower(): q.name for q in queries}
     sources = {s.name.lower(): s.name for s in streams}
-    return Script(streams, queries, tuple(_sink(s, names, sources) for s in statements if isinstance(s, CreateSink)))
+    sinks = tuple(_sink(s, names, sources) for s in statements if isinstance(s, CreateSink))
+    return Script(streams, tables, tuple(queries), sinks)
 
 
 def _named_once(things: str, statements: list[Statement], kind: type[T]) -> list[T]:
@@ -106,13 +132,7 @@ def _named_once(things: str, statements: list[Statement], kind: type[T]) -> list
 
 def _stream(statement: CreateStream) -> ScriptStream:
     name = statement.name
-    if not statement.schema:
-        raise ScriptError(f"stream {name} has no SCHEMA, so its columns are not known: add SCHEMA (column TYPE, ...)")
-    fields: dict[str, Field] = {}
-    for column in statement.schema:
-        if column.name.lower() in fields:
-            raise ScriptError(f"stream {name} has two columns named {column.name} in its SCHEMA")
-        fields[column.name.lower()] = Field(column.name, _type(column))
+    fields = _fields(f"stream {name}", statement)
     progressing = None
     if (progress := statement.progress) is not None:
         progressing = _column(progress.on, "PROGRESS ON", name, fields).name
@@ -126,6 +146,22 @@ def _stream(statement: CreateStream) -> ScriptStream:
             if reference is not None:
                 _column(reference, words, name, fields)
     return ScriptStream(Source(name, tuple(fields.values()), progressing), statement)
+
+
+def _table(statement: CreateTable) -> ScriptTable:
+    fields = _fields(f"table {statement.name}", statement)
+    return ScriptTable(Source(statement.name, tuple(fields.values()), table=True), statement)
+
+
+def _fields(what: str, statement: CreateStream | CreateTable) -> dict[str, Field]:
+    if not statement.schema:
+        raise ScriptError(f"{what} has no SCHEMA, so its columns are not known: add SCHEMA (column TYPE, ...)")
+    fields: dict[str, Field] = {}
+    for column in statement.schema:
+        if column.name.lower() in fields:
+            raise ScriptError(f"{what} has two columns named {column.name} in its SCHEMA")
+        fields[column.name.lower()] = Field(column.name, _type(column))
+    return fields
 
 
 def _column(reference: exp.Column, words: str, stream: str, fields: dict[str, Field]) -> Field:

@@ -1,11 +1,12 @@
-"""A query as a flow runs it: cut into stages at its aggregates and joins, each of which gives a stream to the next.
+"""A query as a flow runs it: cut into stages, each of which gives a stream to the next.
 
-What happens to tuples between two of them belongs to the later one, as part of how they come in.
+Aggregates, joins, lookups and DISTINCT have a stage each. What happens to tuples between two of them belongs to the
+later one, as part of how they come in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -13,12 +14,14 @@ from sqlglot import exp
 from headgate.aggregates import UserAggregate
 from headgate.errors import BindError, WindowError
 from headgate.plan.feeds import Feed, feeds
-from headgate.plan.nodes import ROW_NUM, Aggregate, Filter, Join, Node, Project, Source, Union, over
+from headgate.plan.nodes import ROW_NUM, Aggregate, Distinct, Filter, Join, Lookup, Node, Project, Source, Union, over
 from headgate.plan.pruned import pruned
 from headgate.plan.strategy import Choice, Strategy, choose
 from headgate.windows import Landmark, Sliding, TupleSlide
 
 ANSWERS = "answers"
+#: What a stage can be there for.
+Own = Aggregate | Join | Distinct | Lookup
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class Stage:
 
     Tuples come in by the feeds. With an aggregate they are reduced, and the answers of closed windows leave by `above`:
     the columns of the query, and its HAVING, over those of the aggregate. With a join, pairs leave as soon as they
-    meet. With neither, tuples leave at once.
+    meet; without duplicates, tuples leave when their place is past. With a lookup, or with nothing of its own, they
+    leave at once.
     """
 
     name: str
@@ -37,14 +41,31 @@ class Stage:
     feeds: tuple[Feed, ...]
     depth: int = 0
     """How many stages come before it, at most."""
-    aggregate: Aggregate | None = None
+    own: Own | None = None
+    """What it is there for."""
     above: Feed | None = None
     choice: Choice | None = None
-    join: Join | None = None
+
+    @property
+    def aggregate(self) -> Aggregate | None:
+        """Its aggregate, if that is what it is there for."""
+        return self.own if isinstance(self.own, Aggregate) else None
+
+    @property
+    def join(self) -> Join | None:
+        """Its join, if that is what it is there for."""
+        return self.own if isinstance(self.own, Join) else None
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether it is there to look tuples up in a table: what it gives is made as it is read, and never kept."""
+        return isinstance(self.own, Lookup)
 
     @property
     def holds(self) -> bool:
-        """Whether its aggregate needs the tuples themselves until windows close: by tuple, or by rows of partitions."""
+        """Whether it needs the tuples themselves: to find duplicates, for windows by tuple or by rows of partitions."""
+        if isinstance(self.own, Distinct):
+            return True
         window = self.aggregate.window if self.aggregate is not None else None
         if isinstance(window, TupleSlide):
             return True
@@ -52,10 +73,9 @@ class Stage:
 
     @property
     def behind(self) -> Node:
-        """What happens to the pairs of the join, or to the answers of the aggregate, as a plan over `ANSWERS`."""
-        topmost = self.join or self.aggregate
-        assert topmost is not None
-        return _with_source(self.plan, topmost, ANSWERS)
+        """What happens to what it gives, as a plan over `ANSWERS`."""
+        assert self.own is not None
+        return _with_source(self.plan, self.own, ANSWERS)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -119,6 +139,7 @@ class _Cutter:
             self._add(self._name, self._without_stages(plan), None)
         else:
             own = over(topmost, tuple(self._without_stages(below) for below in topmost.inputs))
+            assert isinstance(own, Own)
             self._add(self._name, _with(plan, own), own)
         return tuple(self._stages.values())
 
@@ -130,26 +151,28 @@ class _Cutter:
         if isinstance(node, Union) and node.numbered:
             raise WindowError("rows of a union are not counted in a flow yet: count those of each stream")
         node = over(node, tuple(self._without_stages(below) for below in node.inputs))
-        if not isinstance(node, Aggregate | Join):
+        if not isinstance(node, Own):
             return node
         name = f"{self._name}.{len(self._stages) + 1}"
         self._add(name, node, node)
         return Source(name, node.fields, also=node.progress)
 
-    def _add(self, name: str, plan: Node, own: Node | None) -> None:
+    def _add(self, name: str, plan: Node, own: Own | None) -> None:
         below = tuple(feed for i in own.inputs for feed in feeds(i)) if own is not None else feeds(plan)
-        stage = Stage(name, self._name, plan, below)
+        stage = Stage(name, self._name, plan, below, own=own)
         bounded = all(feed.stream in self._bounded for feed in below)
         if isinstance(own, Aggregate):
             _check_window(own)
             _check_progress(own, bounded)
             (above,) = feeds(_with_source(plan, own, ANSWERS))
-            stage = replace(stage, aggregate=own, above=above, choice=choose(own, self._strategy))
+            stage = replace(stage, above=above, choice=choose(own, self._strategy))
         elif isinstance(own, Join):
             _check_bounds(own, bounded)
-            stage = replace(stage, join=own)
-        before = [self._stages[s].depth for s in stage.streams if s in self._stages]
-        self._stages[name] = replace(stage, depth=1 + max(before)) if before else stage
+        elif isinstance(own, Distinct):
+            _check_progressing(own.attribute, own.input, bounded, "no tuple would ever be known to be the first")
+        before = [self._stages[s] for s in stage.streams if s in self._stages]
+        depth = max((b.depth + (not b.looks_up) for b in before), default=0)
+        self._stages[name] = replace(stage, depth=depth)
         if set(stage.streams) <= self._bounded:
             self._bounded.add(name)
 
@@ -159,10 +182,26 @@ def _numbered(node: Node) -> frozenset[str]:
     return frozenset(own).union(*(_numbered(below) for below in node.inputs))
 
 
-def _topmost(node: Node) -> Aggregate | Join | None:
+def origins(stream: str, stages: Mapping[str, Stage]) -> frozenset[str]:
+    """The streams that the tuples of a stream come from: those looked up in a table are still those of before."""
+    stage = stages.get(stream)
+    if stage is None or not stage.looks_up:
+        return frozenset((stream,))
+    return frozenset[str]().union(*(origins(s, stages) for s in stage.streams))
+
+
+def tables_of(node: Node) -> frozenset[str]:
+    """The tables that tuples are looked up in, anywhere in a plan."""
+    if isinstance(node, Source):
+        return frozenset((node.name,)) if node.table else frozenset()
+    looked_into = (node.table,) if isinstance(node, Lookup) else ()
+    return frozenset[str]().union(*(tables_of(below) for below in (*node.inputs, *looked_into)))
+
+
+def _topmost(node: Node) -> Aggregate | Join | Distinct | None:
     while isinstance(node, Filter | Project):
         node = node.input
-    return node if isinstance(node, Aggregate | Join) else None
+    return node if isinstance(node, Aggregate | Join | Distinct) else None
 
 
 def _with(node: Node, topmost: Node) -> Node:
@@ -198,22 +237,21 @@ def _check_window(aggregate: Aggregate) -> None:
 
 def _check_progress(aggregate: Aggregate, bounded: bool) -> None:
     window = aggregate.window
-    if window is None or bounded:
+    if window is None:
         return
     attribute = window.range_attr if isinstance(window, TupleSlide) else window.attr
-    if attribute not in aggregate.input.progress:
-        known = ", ".join(aggregate.input.progress)
-        hint = f"window over {known}" if known else "give the stream a progress rule, hg.progress(...)"
-        raise WindowError(f"{attribute} does not progress, so no window over it would ever close: {hint}")
+    _check_progressing(attribute, aggregate.input, bounded, "no window over it would ever close")
+
+
+def _check_progressing(attribute: str, node: Node, bounded: bool, otherwise: str) -> None:
+    if not bounded and attribute not in node.progress:
+        known = ", ".join(node.progress)
+        hint = f"window over {known}" if known else "give its stream a progress rule, hg.progress(...)"
+        raise WindowError(f"{attribute} does not progress, so {otherwise}: {hint}")
 
 
 def _check_bounds(join: Join, bounded: bool) -> None:
     """A tuple is let go when the other side has come far enough, so both have to progress."""
-    if bounded:
-        return
     for condition in join.conditions:
         for name, side in ((condition.left, join.left), (condition.right, join.right)):
-            if name not in side.progress:
-                known = ", ".join(side.progress)
-                hint = f"window over {known}" if known else "give its stream a progress rule, hg.progress(...)"
-                raise WindowError(f"{name} does not progress, so the join would keep its tuples for ever: {hint}")
+            _check_progressing(name, side, bounded, "the join would keep its tuples for ever")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from headgate.plan.nodes import Filter, Node, Project, Union
+from dataclasses import replace
+
+from headgate.plan.nodes import Filter, Lookup, Node, Project, Union
 
 
 def unfiltered(node: Node) -> Node:
@@ -18,6 +20,8 @@ def unfiltered(node: Node) -> Node:
             return unfiltered(below)
         case Project(input=below, columns=columns):
             return Project(unfiltered(below), columns)
+        case Lookup(input=below):
+            return replace(node, input=unfiltered(below), outer=True)
         case Union(inputs_=inputs, numbered=numbered):
             return Union(tuple(unfiltered(i) for i in inputs), numbered)
     return node

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from headgate.windows import Number
 
@@ -39,6 +40,15 @@ def furthest(marks: Iterable[Punctuation]) -> Punctuation:
     (20, None)
     """
     return max((mark for mark in marks if mark is not None), default=None)
+
+
+def from_spark(value: Any) -> Number | None:
+    """Give a place as Spark tells it: a number that is not whole comes as a decimal.
+
+    >>> from_spark(7), from_spark(Decimal("0.5"))
+    (7, Fraction(1, 2))
+    """
+    return Fraction(value) if isinstance(value, Decimal) else value
 
 
 def written(mark: Punctuation) -> Written:

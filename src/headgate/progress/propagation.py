@@ -9,7 +9,21 @@ from functools import singledispatch
 
 from sqlglot import exp
 
-from headgate.plan.nodes import ROW_NUM, Aggregate, Band, Filter, Join, Named, Node, Project, SameWindow, Source, Union
+from headgate.plan.nodes import (
+    ROW_NUM,
+    Aggregate,
+    Band,
+    Distinct,
+    Filter,
+    Join,
+    Lookup,
+    Named,
+    Node,
+    Project,
+    SameWindow,
+    Source,
+    Union,
+)
 from headgate.progress.place import Punctuation, least
 from headgate.windows import Landmark, Number, Sliding, TupleSlide
 
@@ -80,7 +94,7 @@ def _joint(node: Node, inputs: Sequence[Reached]) -> dict[str, Punctuation]:
         case Join(conditions=(condition,)):
             both = {condition.left: inputs[0].on(condition.left), condition.right: inputs[1].on(condition.right)}
             return both if all(p is not None for p in both.values()) else {}
-        case Filter():
+        case Filter() | Lookup():
             return dict(inputs[0].joint)
         case Project(columns=columns):
             names = {c.expression.name: c.name for c in columns if isinstance(c.expression, exp.Column)}
@@ -100,9 +114,15 @@ def effect(node: Node, inputs: Sequence[Reached]) -> dict[str, Punctuation]:
     raise NotImplementedError(f"punctuation does not go through {type(node).__name__} yet")
 
 
-@effect.register
-def _pass_on(_: Filter, inputs: Sequence[Reached]) -> dict[str, Punctuation]:
+@effect.register(Filter)
+@effect.register(Lookup)
+def _pass_on(_: Filter | Lookup, inputs: Sequence[Reached]) -> dict[str, Punctuation]:
     return dict(inputs[0].at)
+
+
+@effect.register
+def _wait(node: Distinct, inputs: Sequence[Reached]) -> dict[str, Punctuation]:
+    return {name: inputs[0].on(name) for name in node.progress}
 
 
 @effect.register

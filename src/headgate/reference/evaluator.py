@@ -5,7 +5,7 @@ A tuple is a dict from column name to value; times are naive datetimes in UTC.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
@@ -16,9 +16,11 @@ from headgate.plan import (
     Aggregate,
     Band,
     Catalog,
+    Distinct,
     Field,
     Filter,
     Join,
+    Lookup,
     Node,
     Project,
     SameWindow,
@@ -28,7 +30,7 @@ from headgate.plan import (
 )
 from headgate.plan.nodes import ROW_NUM, WINDOW_END, WINDOW_START
 from headgate.plan.unfiltered import unfiltered
-from headgate.reference.aggregates import aggregate
+from headgate.reference.aggregates import aggregate, order_key
 from headgate.reference.scalar import evaluate as value_of
 from headgate.reference.scalar import truth
 from headgate.windows import Landmark, Number
@@ -41,16 +43,21 @@ _PRECISION = Decimal("1e-12")
 
 
 def evaluate(
-    sql: str | Query, schemas: Mapping[str, Mapping[str, str]] | None = None, **streams: Sequence[Row]
+    sql: str | Query,
+    schemas: Mapping[str, Mapping[str, str]] | None = None,
+    tables: Collection[str] = (),
+    **streams: Sequence[Row],
 ) -> list[Row]:
-    """The answer of a query over lists of tuples; `schemas` gives the Spark types of a stream's columns, to check them.
+    """The answer of a query over lists of tuples; `tables` names those that are tables.
+
+    `schemas` gives the Spark types of a stream's columns, to check them.
 
     >>> bids = [{"price": 5, "ts": 1}, {"price": 7, "ts": 2}]
     >>> evaluate("SELECT max(price) AS top [RANGE 2, SLIDE 2, WA ts] FROM bids", bids=bids)
     [{'top': 5, 'window_start': 0, 'window_end': 2}, {'top': 7, 'window_start': 2, 'window_end': 4}]
     """
     schemas = schemas or {}
-    catalog = Catalog(_source(name, rows, schemas.get(name, {})) for name, rows in streams.items())
+    catalog = Catalog(_source(name, rows, schemas.get(name, {}), name in tables) for name, rows in streams.items())
     return run(bind(sql.ast if isinstance(sql, Query) else parse_query(sql), catalog), streams)
 
 
@@ -70,6 +77,10 @@ def run(node: Node, streams: Streams) -> list[Row]:
             return _numbered(rows) if numbered else rows
         case Join():
             return _join(node, streams)
+        case Lookup():
+            return _lookup(node, streams)
+        case Distinct(input=below):
+            return _distinct(node, run(below, streams))
         case Aggregate():
             return _aggregate(node, streams)
     raise TypeError(f"no definition for {type(node).__name__}")
@@ -83,6 +94,29 @@ def _join(node: Join, streams: Streams) -> list[Row]:
         for pair in pairs
         if all(_meets(c, pair) for c in node.conditions) and (node.predicate is None or truth(node.predicate, pair))
     ]
+
+
+def _lookup(node: Lookup, streams: Streams) -> list[Row]:
+    table, found = run(node.table, streams), []
+    nothing = {field.name: None for field in node.table.fields}
+    for row in run(node.input, streams):
+        pairs = [{**row, **other} for other in table]
+        matches = [pair for pair in pairs if node.predicate is None or truth(node.predicate, pair)]
+        found += matches or ([{**row, **nothing}] if node.outer else [])
+    return found
+
+
+def _distinct(node: Distinct, rows: Sequence[Row]) -> list[Row]:
+    kept: list[Row] = []
+    last: dict[tuple[Any, ...], Number] = {}
+    placed = [(place(row[node.attribute]), row) for row in rows]
+    known = [(at, row) for at, row in placed if at is not None]
+    for at, row in sorted(known, key=lambda pair: (pair[0], [order_key(value) for value in pair[1].values()])):
+        key = tuple(order_key(row[name]) for name in node.keys)
+        if key not in last or at - last[key] >= node.range:
+            kept.append(row)
+        last[key] = at
+    return kept
 
 
 def _meets(condition: Band | SameWindow, pair: Row) -> bool:
@@ -170,6 +204,6 @@ def _numbered(rows: Sequence[Row]) -> list[Row]:
     return [{**row, ROW_NUM: number} for number, row in enumerate(rows)]
 
 
-def _source(name: str, rows: Sequence[Row], schema: Mapping[str, str]) -> Source:
+def _source(name: str, rows: Sequence[Row], schema: Mapping[str, str], table: bool) -> Source:
     columns = tuple(schema) or tuple(rows[0] if rows else ())
-    return Source(name, tuple(Field(c, schema.get(c, "unknown")) for c in columns))
+    return Source(name, tuple(Field(c, schema.get(c, "unknown")) for c in columns), table=table)

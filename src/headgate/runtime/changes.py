@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headgate.errors import StateError
-from headgate.plan.nodes import ROW_NUM, Band, SameWindow
+from headgate.operators.holding import HeldInRange, held
+from headgate.plan.nodes import ROW_NUM, Aggregate, Band, Distinct, SameWindow
 from headgate.progress import opened
-from headgate.progress.place import read
+from headgate.progress.place import read, written
 
 if TYPE_CHECKING:
     from headgate.plan.feeds import Feed
@@ -55,11 +56,16 @@ def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], lev
     first = dict(manifest.first)
     for name, stage in stages.items():
         new = manifest.batch >= 0 and stage.query not in manifest.queries
-        if new and stage.aggregate is not None and not stage.holds:
-            since = [_since(manifest, stages, first, stage, feed) for feed in stage.feeds]
-            places = [place for place in since if place is not None]
-            if places:
-                first[name] = math.ceil((max(places) - stage.window.origin) / stage.window.slide)
+        if not new or not isinstance(stage.own, Aggregate | Distinct):
+            continue
+        since = [_since(manifest, stages, first, stage, feed) for feed in stage.feeds]
+        place = max((place for place in since if place is not None), default=None)
+        if place is None:
+            continue
+        if not stage.holds:
+            first[name] = math.ceil((place - stage.window.origin) / stage.window.slide)
+        elif isinstance(side := held(stage.own), HeldInRange):
+            first[name] = written(place + side.range)
     tables = [table.layout() for level in levels for table in level.tables]
     begun = dict.fromkeys(texts, manifest.batch + 1) | manifest.begun
     return replace(manifest, queries=dict(texts), begun=begun, first=first, tables=tables)
@@ -74,8 +80,16 @@ def _since(manifest: Manifest, stages: Stages, first: Mapping[str, int], stage: 
             since = [_since(manifest, stages, first, stage, below) for below in inner.feeds]
             places = [place for place in since if place is not None]
             return max(places) + max(_reach(c) for c in inner.join.conditions) if places else None
+        if inner.looks_up:
+            return max(
+                (s for f in inner.feeds if (s := _since(manifest, stages, first, stage, f)) is not None), default=None
+            )
+        if inner.holds:
+            whole = read(first.get(feed.stream))
+            assert not isinstance(whole, float)
+            return whole
         return opened(inner.window, first[feed.stream] - 1) if feed.stream in first else None
-    if stage.window.attr == ROW_NUM:
+    if not stage.holds and stage.window.attr == ROW_NUM:
         return manifest.numbered.get(feed.stream)
     highest = read(manifest.highest.get(feed.stream))
     return None if highest is None or isinstance(highest, float) else highest + 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.operators.closing import Box, Closing
 from headgate.operators.holding import Held, held
 from headgate.operators.matching import Side, sides
-from headgate.plan.nodes import ROW_NUM
+from headgate.plan.nodes import ROW_NUM, Aggregate, Distinct
 from headgate.progress import Punctuation, Reached, closed, furthest, joined_up, opened, reached
 from headgate.progress.place import read, written
 from headgate.windows import Landmark, Sliding
@@ -34,6 +34,14 @@ class Punctuated:
     """Joint punctuation, by the stages whose groups it closes."""
 
 
+def passed_on(level: Level, punctuated: Punctuated) -> None:
+    """Punctuates the tuples that are looked up in tables: as they were before."""
+    for name, stage in level.looking_up.items():
+        assert stage.own is not None
+        (below,) = stage.own.inputs
+        punctuated.streams[name] = reached(below, punctuated.streams, frozenset(punctuated.idle))
+
+
 def closed_windows(level: Level, manifest: Manifest, punctuated: Punctuated) -> dict[str, int]:
     """The last window of each stage that punctuation has closed, which punctuates the answers of the stage."""
     found = {}
@@ -44,7 +52,7 @@ def closed_windows(level: Level, manifest: Manifest, punctuated: Punctuated) -> 
         last, span = closed(stage.window, p), manifest.span(level.depth, level.axis(name))
         if isinstance(stage.window, Landmark):
             # It has windows up to the last tuple of its streams, and not one more until there is a later tuple.
-            newest = _newest(stage, manifest, span)
+            newest = _newest(level, stage, manifest, span)
             last = None if last is None or newest is None else min(last, _window_of(newest, stage.window))
         elif last == math.inf:
             last = None if span is None else _window_of(span[1], stage.window) + 1
@@ -62,12 +70,13 @@ def closed_windows(level: Level, manifest: Manifest, punctuated: Punctuated) -> 
     return found
 
 
-def _newest(stage: Stage, manifest: Manifest, span: tuple[float, float] | None) -> float | None:
+def _newest(level: Level, stage: Stage, manifest: Manifest, span: tuple[float, float] | None) -> float | None:
     """How far the streams of a stage have come, also by tuples that it does not count."""
+    streams = level.origins(stage)
     if stage.window.attr == ROW_NUM:
-        found = [manifest.numbered.get(s, 0) - 1 for s in stage.streams]
+        found = [manifest.numbered.get(s, 0) - 1 for s in streams]
         return max(found) if max(found) >= 0 else None
-    places = [read(manifest.highest[s]) for s in stage.streams if s in manifest.highest]
+    places = [read(manifest.highest[s]) for s in streams if s in manifest.highest]
     known = [float(p) for p in places if p is not None]
     return max([*known, *([span[1]] if span is not None else [])], default=None)
 
@@ -117,9 +126,8 @@ def heard(level: Level, manifest: Manifest, punctuated: Punctuated) -> Manifest:
             now |= at
             inputs.append(replace(come, at={**come.at, **at}))
         told[name] = now
-        node = stage.join or stage.aggregate
-        assert node is not None
-        punctuated.streams[name] = joined_up(node, inputs)
+        assert stage.own is not None
+        punctuated.streams[name] = joined_up(stage.own, inputs)
     return replace(manifest, told={name: written_places(at) for name, at in told.items()})
 
 
@@ -127,7 +135,10 @@ def kept_by(stage: Stage) -> Sequence[Side | Held]:
     """What a stage keeps tuples of: both sides of a join, the input of windows by tuple."""
     if stage.join is not None:
         return sides(stage.join)
-    return [held(stage.aggregate)] if stage.holds and stage.aggregate is not None else []
+    if stage.holds:
+        assert isinstance(stage.own, Aggregate | Distinct)
+        return [held(stage.own)]
+    return []
 
 
 def read_places(told: Mapping[str, Mapping[str, Any]]) -> dict[str, Places]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,13 +17,26 @@ from headgate.plan.nodes import SAMPLING_RATE
 from headgate.runtime.failures import plain_errors
 
 
+@dataclass(frozen=True)
+class Table:
+    """Rows that tuples are looked up in."""
+
+    rows: Any
+
+
+def table(rows: Any) -> Table:
+    """For `evaluate`: a table that a stream can be joined with, without a window."""
+    return Table(rows)
+
+
 def evaluate(
     sql: str | Query, spark: SparkSession | None = None, strategy: Strategy | None = None, **streams: Any
 ) -> DataFrame:
     """The exact answer of a query over bounded streams, given by name.
 
     A stream is a DataFrame, or anything that `createDataFrame` takes (then `spark` says in which session). Every window
-    that holds a tuple is answered. `strategy` ("eager" or "paned") overrides the planner.
+    that holds a tuple is answered. A table to join a stream with is given as `hg.table(...)`. `strategy` ("eager" or
+    "paned") overrides the planner.
 
     >>> import headgate as hg
     >>> spark = hg.session()
@@ -42,8 +56,9 @@ def evaluate(
     """
     if strategy not in (None, "eager", "paned"):
         raise BindError(f"unknown strategy {strategy!r}: choose 'eager', 'paned' or None")
-    frames = {name: _frame(name, stream, spark) for name, stream in streams.items()}
-    plan = bind(sql.ast if isinstance(sql, Query) else parse_query(sql), catalog_of(frames))
+    tables = {name for name, stream in streams.items() if isinstance(stream, Table)}
+    frames = {n: _frame(n, s.rows if isinstance(s, Table) else s, spark) for n, s in streams.items()}
+    plan = bind(sql.ast if isinstance(sql, Query) else parse_query(sql), catalog_of(frames, tables))
     return answer(plan, frames, strategy)
 
 
@@ -54,10 +69,11 @@ def answer(plan: Node, frames: Mapping[str, DataFrame], strategy: Strategy | Non
         return rows if SAMPLING_RATE in rows.columns else rows.withColumn(SAMPLING_RATE, F.lit(1.0))
 
 
-def catalog_of(frames: Mapping[str, DataFrame]) -> Catalog:
+def catalog_of(frames: Mapping[str, DataFrame], tables: Collection[str] = ()) -> Catalog:
     """The streams that DataFrames stand for. Nothing is promised of their progress: a window has to name its WA."""
     return Catalog(
-        Source(name, tuple(Field(column, type_) for column, type_ in df.dtypes)) for name, df in frames.items()
+        Source(name, tuple(Field(column, type_) for column, type_ in df.dtypes), table=name in tables)
+        for name, df in frames.items()
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
 
 from headgate.errors import BindError, Error, FlowError
 from headgate.lang import Query, parse_query, to_sql
@@ -16,7 +18,9 @@ from headgate.plan.explain import explain
 from headgate.plan.needed import inputs_needed
 from headgate.plan.stages import continuous
 from headgate.progress import Rule
+from headgate.runtime.failures import plain_errors
 from headgate.runtime.folder import Folder
+from headgate.runtime.lookups import Tables
 from headgate.runtime.loop import Loop, Outlet
 from headgate.runtime.policy import Policy, exact
 from headgate.runtime.run import Inputs, Run, check_output
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
     from headgate.plan.nodes import Node
     from headgate.plan.stages import Continuous
-    from headgate.runtime.sources import Source
+    from headgate.runtime.sources import Files, Source
 
 
 #: On a local disk Hadoop starts a process for every file and folder that it makes, to set its permissions, and more of
@@ -73,12 +77,15 @@ class Flow:
         self._rules: dict[str, Rule | None] = {}
         self._queries: dict[str, Continuous] = {}
         self._texts: dict[str, str] = {}
+        self._read: dict[str, list[str]] = {}
         self._outlets: list[Outlet] = []
+        self._tables = Tables(self._spark)
         self._anew: set[str] = set()
 
     def stream(self, name: str, source: Source | DataFrame, progress: Rule | None = None) -> None:
         """Adds a stream: a streaming or bounded DataFrame, or one of `hg.sources`, and how it progresses."""
         _new("stream", name, self._sources)
+        _new("table", name, self._tables.sources)
         if not isinstance(source, DataFrame) and not hasattr(source, "stream"):
             raise FlowError(f"stream {name}: {source!r} is neither a DataFrame nor one of hg.sources")
         schema = source.schema if isinstance(source, DataFrame) else source.schema(self._spark)
@@ -90,6 +97,16 @@ class Flow:
             progress = progress.over(schema[progress.attr].dataType.simpleString())
         self._sources[name], self._schemas[name], self._rules[name] = source, schema, progress
 
+    def table(self, name: str, source: Files | DataFrame) -> None:
+        """Adds a table that tuples of streams can be joined with: `hg.sources.files`, or a bounded DataFrame.
+
+        It has no window, and is read as it is when a batch runs; files are read anew when they change.
+        """
+        _new("table", name, self._tables.sources)
+        _new("stream", name, self._sources)
+        with plain_errors():
+            self._tables.add(name, source)
+
     def query(
         self,
         name: str,
@@ -98,7 +115,7 @@ class Flow:
         strategy: Strategy | None = None,
         anew: bool = False,
     ) -> None:
-        """Adds a query over the streams; `strategy` ("eager" or "paned") overrides the planner.
+        """Adds a query over streams, and over other queries; `strategy` ("eager" or "paned") overrides the planner.
 
         A query that the checkpoint does not know yet answers from its first whole window on, one that it knows goes on.
         With `anew`, a query of this name that the checkpoint knows is forgotten.
@@ -111,7 +128,10 @@ class Flow:
             raise type(error)(f"query {name}: {error}") from None
         bounded = [n for n, s in self._sources.items() if isinstance(s, DataFrame) and not s.isStreaming]
         self._queries[name] = continuous(name, plan, strategy, bounded)
-        self._texts[name] = f"{to_sql(ast)} {policy or exact()}"
+        self._read[name] = [q for q in self._readable() if q != name and _reads(ast, q)]
+        # Another answer of what it reads is another answer of its own.
+        texts = (f"{to_sql(ast)} {policy or exact()}", *(self._texts[q] for q in self._read[name]))
+        self._texts[name] = "; ".join(texts)
         if anew:
             self._anew.add(name)
 
@@ -119,7 +139,9 @@ class Flow:
         """Takes a query away, with its sinks; the state that only it needs is freed."""
         if name not in self._queries:
             raise FlowError(f"there is no query {name} in the flow: {did_you_mean(name, self._queries)}")
-        del self._queries[name], self._texts[name]
+        if readers := [q for q, read in self._read.items() if name in read]:
+            raise FlowError(f"query {', '.join(readers)} reads {name}: drop it first")
+        del self._queries[name], self._texts[name], self._read[name]
         self._anew.discard(name)
         self._outlets = [o for o in self._outlets if o.of != name or o.output == "bad"]
 
@@ -173,6 +195,7 @@ class Flow:
             dict(self._queries),
             self._texts,
             list(self._outlets),
+            self._tables,
             frozenset(self._anew),
         )
         return loop, Inputs(self._spark, self._sources, self._schemas, self._needed())
@@ -183,7 +206,18 @@ class Flow:
             fields = tuple(Field(f.name, f.dataType.simpleString()) for f in schema if f.name != MALFORMED)
             rule = self._rules[name]
             streams.append(SourceNode(name, fields, rule.attr if rule else None))
-        return Catalog(streams)
+        for name, schema in self._tables.schemas.items():
+            fields = tuple(Field(f.name, f.dataType.simpleString()) for f in schema)
+            streams.append(SourceNode(name, fields, table=True))
+        catalog = Catalog(streams)
+        for name in self._readable():
+            catalog = catalog.extended(name, self._queries[name].plan)
+        return catalog
+
+    def _readable(self) -> list[str]:
+        """The queries that others can read: a name stands for a stream or a table first."""
+        taken = {name.lower() for name in (*self._schemas, *self._tables.schemas)}
+        return [name for name in self._queries if name.lower() not in taken]
 
     def _needed(self) -> dict[str, list[str]]:
         """The columns of each stream that queries and progress rules read."""
@@ -205,11 +239,17 @@ def _collect(node: Node, wanted: frozenset[str], found: dict[str, set[str]]) -> 
         _collect(below, needed, found)
 
 
-def _new(kind: str, name: str, known: Any) -> None:
+def _new(kind: str, name: str, known: Iterable[str]) -> None:
     if not name.isidentifier():
         raise FlowError(f"{name!r} cannot name a {kind}: use letters, digits and _")
     if name.lower() in {k.lower() for k in known}:
         raise FlowError(f"there is a {kind} named {name} already: give this one another name")
+
+
+def _reads(ast: exp.Expr, name: str) -> bool:
+    """Whether a query reads what has this name, and not a part of its own that is called so."""
+    own = {cte.alias.lower() for cte in ast.find_all(exp.CTE)}
+    return name.lower() in {table.name.lower() for table in ast.find_all(exp.Table)} - own
 
 
 def _clone(spark: SparkSession, checkpoint: str) -> SparkSession:

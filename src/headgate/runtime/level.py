@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.operators.ingest import Watch, ingested, kept_columns, partial_rows
 from headgate.operators.tables import Table, shared_tables
+from headgate.plan.stages import origins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,6 +27,7 @@ class Level:
     tables: list[Table]
     watches: list[Watch]
     _frames: Mapping[str, DataFrame]
+    _all: Mapping[str, Stage]
     _columns: dict[frozenset[str], list[str]] = field(default_factory=dict)
 
     @property
@@ -36,17 +38,26 @@ class Level:
     @property
     def passing_on(self) -> dict[str, Stage]:
         """The stages whose tuples leave at once."""
-        return {n: stage for n, stage in self.stages.items() if stage.aggregate is None and stage.join is None}
+        return {name: stage for name, stage in self.stages.items() if stage.own is None}
+
+    @property
+    def looking_up(self) -> dict[str, Stage]:
+        """The stages whose tuples are looked up in a table, in the order in which one may read the other."""
+        return {name: stage for name, stage in self.stages.items() if stage.looks_up}
 
     @property
     def holding(self) -> dict[str, Stage]:
-        """The stages with windows that need the tuples themselves."""
+        """The stages that need the tuples themselves."""
         return {name: stage for name, stage in self.stages.items() if stage.holds}
 
     @property
     def joining(self) -> dict[str, Stage]:
         """The stages that keep tuples for others to meet."""
         return {name: stage for name, stage in self.stages.items() if stage.join is not None}
+
+    def origins(self, stage: Stage) -> frozenset[str]:
+        """The streams that the tuples of a stage come from, by way of tables or directly."""
+        return frozenset[str]().union(*(origins(s, self._all) for s in stage.streams))
 
     @cached_property
     def axes(self) -> dict[str, list[int]]:
@@ -104,9 +115,8 @@ def levels(
         aggregating = [s for s in own.values() if s.aggregate is not None and not s.holds]
         tables = shared_tables(aggregating, frames, 1 + max(numbers, default=-1), layouts)
         read = dict.fromkeys(s for stage in own.values() for s in stage.streams)
-        looked_for = list(watches)
-        if depth > 0:
-            marked = {name: known[name].marked for name in known}
-            looked_for = [Watch(name, None, marked=marked.get(name, False), figures=False) for name in read]
-        found.append(Level(depth, own, tables, looked_for, frames))
+        looked_for = list(watches) if depth == 0 else []
+        others = [name for name in read if depth > 0 or name not in known]
+        looked_for += [Watch(name, None, marked=name in known and known[name].marked, figures=False) for name in others]
+        found.append(Level(depth, own, tables, looked_for, frames, {stage.name: stage for stage in stages}))
     return found

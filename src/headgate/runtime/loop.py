@@ -12,8 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from fractions import Fraction
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headgate.operators.closing import Closing, answers
-from headgate.operators.holding import HeldByPartition, HeldByTuple
+from headgate.operators.holding import HeldByPartition, HeldByTuple, HeldInRange
 from headgate.operators.ingest import (
     FIGURES_OBSERVED,
     GROUP,
@@ -38,10 +36,10 @@ from headgate.operators.ingest import (
 from headgate.operators.lower import lower
 from headgate.operators.matching import matched
 from headgate.operators.numbering import with_row_numbers
-from headgate.operators.sql import literal, position, quoted, stacked, text
-from headgate.plan.feeds import Feed, feeds
+from headgate.operators.sql import literal, position, quoted, stacked
+from headgate.plan.feeds import feeds
 from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE
-from headgate.plan.stages import ANSWERS
+from headgate.plan.stages import ANSWERS, origins, tables_of
 from headgate.progress import (
     Punctuation,
     Reached,
@@ -51,13 +49,23 @@ from headgate.progress import (
     coarsened,
     furthest,
 )
-from headgate.progress.place import read, written
+from headgate.progress.place import from_spark, read, written
 from headgate.runtime.changes import with_added, without_dropped
-from headgate.runtime.closings import Punctuated, closed_windows, closings, heard, kept_by, read_places, written_places
+from headgate.runtime.closings import (
+    Punctuated,
+    closed_windows,
+    closings,
+    heard,
+    kept_by,
+    passed_on,
+    read_places,
+    written_places,
+)
 from headgate.runtime.evaluate import answer
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
+from headgate.runtime.lateness import Lateness
 from headgate.runtime.level import Level, levels
 from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
 from headgate.runtime.sinks import MemorySink, Sink
@@ -68,6 +76,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headgate.plan.stages import Continuous, Stage
+    from headgate.runtime.lookups import Tables
     from headgate.windows import Number
 
 #: The tuples of a batch by stream, in pieces.
@@ -105,19 +114,20 @@ class Loop:
         self,
         spark: SparkSession,
         checkpoint: str,
-        schemas: Mapping[str, StructType],
+        schemas: dict[str, StructType],
         rules: Mapping[str, Rule | None],
         queries: Mapping[str, Continuous],
         texts: Mapping[str, str],
         outlets: Sequence[Outlet],
+        tables: Tables,
         anew: Collection[str] = (),
     ) -> None:
         self.spark, self.queries, self.outlets = spark, queries, outlets
         self.root = Folder(spark, checkpoint)
         self._manifests = Manifests(self.root / "commits")
         self._decisions = self.root / "decisions"
-        self._texts, self._anew = dict(texts), anew
-        self._frames = {name: _empty(spark, schema) for name, schema in schemas.items()}
+        self._texts, self._anew, self._tables = dict(texts), anew, tables
+        self._frames = {name: _empty(spark, schema) for name, schema in (schemas | tables.schemas).items()}
         self.stages = {stage.name: stage for query in queries.values() for stage in query.stages}
         self._numbered = frozenset[str]().union(*(query.numbered for query in queries.values()))
         for name in self._numbered:
@@ -154,6 +164,8 @@ class Loop:
             for name, rule in rules.items()
             if rule is not None
         }
+        self._lateness = Lateness(self.stages)
+        self._looked_into = {name for query in queries.values() for name in tables_of(query.plan)}
         self.reports: list[BatchReport] = []
         self._propagated: dict[str, Punctuation] = {}
 
@@ -163,6 +175,10 @@ class Loop:
         self.manifest = with_added(known, self.stages, self._texts, self.levels)
         self.trackers, self.reports, self._propagated = other.trackers, other.reports, other._propagated
         return self
+
+    def know(self, sources: list[str], named: bool) -> None:
+        """Takes note of the streams that Spark finds the data of, and whether it knows them by name."""
+        self.manifest = replace(self.manifest, sources=sources, named=named)
 
     @property
     def batch(self) -> int:
@@ -182,11 +198,12 @@ class Loop:
         with plain_errors():
             watch.lap("decide")
             batches = {name: self._with_numbers(name, pieces) for name, pieces in batches.items()}
-            streams, first = dict(batches), self.levels[0]
+            first, tables = self.levels[0], self._tables.now(self._looked_into)
+            streams = self._looked_up(first, batches, tables)
             manifest, figures = self._ingest(first, streams, self.manifest)
             watch.lap("ingest")
             self._progress(batches, figures, decision)
-            late, bad = self._late(batches, figures), self._bad(batches, figures)
+            late, bad = self._late(streams, figures), self._bad(batches, figures)
             watch.lap("progress")
             manifest = replace(manifest, ended=sorted({*manifest.ended, *decision["ended"]}))
             manifest = self._counted(manifest, batches, figures)
@@ -195,7 +212,9 @@ class Loop:
             given: dict[str, int] = {}
             for level in self.levels:
                 if level is not first:
+                    streams = self._looked_up(level, streams, tables)
                     manifest, _ = self._ingest(level, streams, manifest, figures)
+                passed_on(level, punctuated)
                 now_closed = closed_windows(level, manifest, punctuated)
                 closing = closings(level, manifest, now_closed, punctuated.boxes)
                 boxes = {name: written_places(box) for name, box in punctuated.boxes.items()}
@@ -244,6 +263,8 @@ class Loop:
         # A new tuple meets those that are kept and those that are new, and is kept.
         keeping = [stage for level in self.levels for stage in (*level.joining.values(), *level.holding.values())]
         passed_on.update(s for stage in keeping for s in stage.streams * 3)
+        for name, stage in reversed([i for level in self.levels for i in level.looking_up.items()]):
+            passed_on.update(dict.fromkeys(stage.streams, reduced[name] + passed_on[name]))
         by_group = Counter(watch.stream for watch in self._watches if watch.by is not None)
         # How many tuples came, and how far they got, is told by a table, or else by a look of its own.
         return {name: (reduced[name] or 1) + passed_on[name] + by_group[name] for name in self._frames}
@@ -262,7 +283,7 @@ class Loop:
         found: dict[str, Punctuation] = dict.fromkeys((*self.manifest.ended, *ended), math.inf)
         for name, tracker in self.trackers.items():
             p = Tracker.restored(tracker.rule, tracker.state()).punctuation(now)
-            stages = [s for s in self.stages.values() if name in s.streams]
+            stages = [s for s in self.stages.values() if any(name in origins(r, self.stages) for r in s.streams)]
             windows = [s.window for s in stages if s.aggregate and not s.holds and s.window.attr != ROW_NUM]
             # Tuples that are kept are let go one by one.
             found[name] = p if any(kept_by(stage) for stage in stages) else coarsened(p, windows)
@@ -322,11 +343,12 @@ class Loop:
         watches = [w for w in level.watches if w.stream in batches and (w.figures or level.reduces(w.stream))]
         if not watches:
             return manifest, {}
-        late = self._late_before if known is not None and self._has_late(batches, known) else {}
+        closed_before = self._lateness.closed_before(self.manifest)
+        late = closed_before if known is not None and self._has_late(batches, known) else {}
         figures = self._ingested(level, batches, watches, late)
         if known is None and self._has_late(batches, figures):
             # Rare, so it may cost a second pass.
-            figures |= self._ingested(level, batches, watches, self._late_before)
+            figures |= self._ingested(level, batches, watches, closed_before)
         reach("ingested")
         folder = self._state.folder(self.batch, level.depth)
         if known is None:
@@ -375,35 +397,10 @@ class Loop:
         )
 
     def _has_late(self, batches: Batches, figures: Mapping[str, Any]) -> bool:
-        return any(self._late_for(w.stream, figures) for w in self._watches if w.stream in batches)
-
-    def _late_for(self, stream: str, figures: Mapping[str, Any]) -> dict[str, Number]:
-        """The stages that a stream has brought late tuples for, with the place below which they are late."""
-        lowest = _place(figures[figure(stream, "lowest")])
-        if lowest is None:
-            return {}
-        bounds: dict[str, Number] = {}
-        for name, stage in self.stages.items():
-            if stream in stage.streams:
-                own = [b for attribute, b in self._late_bounds(name).items() if _feeds(stage, stream, attribute)]
-                bounds |= {name: max(own)} if own and lowest < max(own) else {}
-        return bounds
-
-    def _late_bounds(self, stage: str) -> dict[str, Number]:
-        """For each windowing attribute of a stage the place below which a tuple is late."""
-        if stage in self._late_before:
-            attribute = self.stages[stage].window.attr
-            return {attribute: self._late_before[stage]} if attribute != ROW_NUM else {}
-        told = read_places(self.manifest.told).get(stage, {})
-        return {name: p for name, p in told.items() if name != ROW_NUM and p is not None and not isinstance(p, float)}
+        return any(self._lateness.of(self.manifest, stream, figures) for stream in batches)
 
     def _marks_malformed(self, stream: str) -> bool:
         return MALFORMED in self._frames[stream].columns
-
-    @property
-    def _late_before(self) -> dict[str, Number]:
-        """For each stage the end of the last window that was closed: a tuple below it is late."""
-        return {name: self.stages[name].window.bounds(last)[1] for name, last in self.manifest.closed.items()}
 
     def _groups(self, watches: Sequence[Watch], folder: str) -> dict[str, dict[str | None, Seen]]:
         """How far each group of the streams that keep progress by group got."""
@@ -448,7 +445,7 @@ class Loop:
     def _highest(self, manifest: Manifest, figures: Mapping[str, Any]) -> dict[str, Any]:
         found = {}
         for watch in self._watches:
-            seen = _place(figures.get(figure(watch.stream, "highest")))
+            seen = from_spark(figures.get(figure(watch.stream, "highest")))
             if seen is not None:
                 found[watch.stream] = written(furthest((read(manifest.highest.get(watch.stream)), seen)))
         return found
@@ -457,13 +454,14 @@ class Loop:
         """Counts late tuples by query and delivers them to those who asked: a job of its own, if there are any."""
         late: dict[str, int] = {}
         for stream, pieces in batches.items():
-            bounds = self._late_for(stream, figures)
+            bounds = self._lateness.of(self.manifest, stream, figures)
             if not bounds:
                 continue
             df = self._sound(stream, pieces)
             conditions: dict[str, list[str]] = {}
-            for stage in (self.stages[name] for name in bounds):
-                conditions.setdefault(stage.query, []).append(self._is_late(df, stage, stream))
+            for name in bounds:
+                condition = self._lateness.condition(self.manifest, df, name, stream)
+                conditions.setdefault(self.stages[name].query, []).append(condition)
             any_of = {query: " OR ".join(filter(None, own)) for query, own in conditions.items()}
             counts = df.agg(*(F.expr(f"count_if({c})").alias(n) for n, c in any_of.items())).first()
             assert counts is not None
@@ -492,14 +490,6 @@ class Loop:
         df = _whole(pieces)
         return df.where(f"{MALFORMED} IS NULL").drop(MALFORMED) if self._marks_malformed(stream) else df
 
-    def _is_late(self, df: DataFrame, stage: Stage, stream: str) -> str:
-        conditions = []
-        for attribute, bound in self._late_bounds(stage.name).items():
-            for feed in _feeds(stage, stream, attribute):
-                below = f"{position(df, feed.columns[attribute].name)} < {literal(bound)}"
-                conditions.append(below if feed.where is None else f"({below}) AND ({text(feed.where)})")
-        return " OR ".join(f"({c})" for c in conditions)
-
     # Close
 
     def _new_tuples(self, level: Level, batches: Batches, figures: Mapping[str, Any]) -> dict[str, DataFrame]:
@@ -511,14 +501,22 @@ class Loop:
                 if not own & set(batches):
                     continue
                 df = lower(keeper.side.plan, self._inputs(own, batches))
-                late = [s for s in own if s in batches and figure(s, "rows") in figures and self._late_for(s, figures)]
-                for attribute, bound in self._late_bounds(name).items() if late else ():
+                late = any(self._lateness.of(self.manifest, s, figures) for s in own if s in batches)
+                for attribute, bound in self._lateness.bounds(self.manifest, name).items() if late else ():
                     if attribute in keeper.side.attributes:
                         df = df.where(f"{position(df, attribute)} >= {literal(bound)}")
                 if isinstance(keeper.side, HeldByPartition):
                     df = keeper.side.ranked(df, self._tuples.kept(self.manifest, keeper, {}))
                 new[keeper.column] = df
         return new
+
+    def _looked_up(self, level: Level, batches: Batches, tables: Mapping[str, DataFrame]) -> dict[str, Any]:
+        """The tuples of a batch, with those that stages of a level look up in tables, as streams of their own."""
+        found = dict(batches)
+        for name, stage in level.looking_up.items():
+            if set(stage.streams) & found.keys():
+                found[name] = [lower(stage.plan, {**self._inputs(stage.streams, found), **tables})]
+        return found
 
     def _inputs(self, streams: Iterable[str], batches: Batches) -> dict[str, DataFrame]:
         """The tuples of streams in a batch; of one without any, its columns."""
@@ -536,7 +534,7 @@ class Loop:
         return None if pairs is None else answer(stage.behind, {ANSWERS: pairs})
 
     def _of_held(self, stage: Stage, manifest: Manifest, new: Mapping[str, DataFrame]) -> DataFrame | None:
-        """The answers of the windows by tuple, or by the rows of partitions, that close."""
+        """The tuples that are known to be no duplicates, or the answers of windows by tuple or rows that close."""
         (keeper,) = self._tuples.of(stage.name)
         before, now = (read_places(m.told).get(stage.name, {}) for m in (self.manifest, manifest))
         kept, own = self._tuples.kept(self.manifest, keeper, before), new.get(keeper.column)
@@ -551,9 +549,10 @@ class Loop:
         elif now == before or None in now.values():
             return None
         else:
-            assert isinstance(keeper.side, HeldByTuple)
-            skipped = self.manifest.skipped.get(stage.name, 0)
-            answers_ = keeper.side.closing(stacked(known), skipped, before, now)
+            assert isinstance(keeper.side, HeldInRange)
+            skipped, attribute = self.manifest.skipped.get(stage.name, 0), keeper.side.attribute
+            since = furthest((before.get(attribute), read(self.manifest.first.get(stage.name))))
+            answers_ = keeper.side.closing(stacked(known), skipped, since, now.get(attribute))
         return answer(stage.behind, {ANSWERS: answers_})
 
     def _kept(self, level: Level, manifest: Manifest, new: Mapping[str, DataFrame]) -> Manifest:
@@ -671,17 +670,8 @@ def _whole(pieces: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.union, pieces)
 
 
-def _feeds(stage: Stage, stream: str, attribute: str) -> list[Feed]:
-    """The ways from a stream into a stage that have this attribute."""
-    return [feed for feed in stage.feeds if feed.stream == stream and attribute in feed.columns]
-
-
 def _seen(rows: int | None, highest: Any, punctuated: Any) -> Seen:
-    return Seen(rows or 0, _place(highest), _place(punctuated))
-
-
-def _place(value: Any) -> Number | None:
-    return Fraction(value) if isinstance(value, Decimal) else value
+    return Seen(rows or 0, from_spark(highest), from_spark(punctuated))
 
 
 def _now() -> int:

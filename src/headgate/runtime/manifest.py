@@ -16,7 +16,7 @@ from headgate.errors import StateError
 if TYPE_CHECKING:
     from headgate.runtime.folder import Folder
 
-VERSION = 2
+VERSION = 3
 _KEPT = 3
 """How many manifests are kept: the last one, and a few before it to look back at."""
 
@@ -48,13 +48,17 @@ class Manifest:
     batch: int = -1
     source_batch: int = -1
     """The last batch of the source that is in it."""
+    sources: list[str] = field(default_factory=list)
+    """The streams that Spark finds the data of."""
+    named: bool = False
+    """Whether Spark knows them by name."""
     queries: dict[str, str] = field(default_factory=dict)
     tables: list[dict[str, Any]] = field(default_factory=list)
     """The layouts of the tables that there may be rows of."""
     begun: dict[str, int] = field(default_factory=dict)
     """The batch that each query began with."""
-    first: dict[str, int] = field(default_factory=dict)
-    """The first whole window of stages that came while the flow was running."""
+    first: dict[str, Any] = field(default_factory=dict)
+    """The first whole window of stages that came while the flow was running; of those that hold tuples, the place."""
     highest: dict[str, Any] = field(default_factory=dict)
     """How far the tuples of each stream have got."""
     files: tuple[StateFiles, ...] = ()

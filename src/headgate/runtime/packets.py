@@ -12,6 +12,7 @@ from headgate.runtime.packet_source import PacketDataSource, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
 
 __all__ = ["Bursts", "Diurnal", "PacketSource", "Steps", "packets"]
@@ -92,12 +93,12 @@ class PacketSource(PacketRows):
         """The columns of a packet."""
         return spark_schema(self.columns)
 
-    def stream(self, spark: SparkSession) -> DataFrame:
-        """The packets as a streaming DataFrame."""
+    def stream(self, spark: SparkSession, reader: DataStreamReader | None = None) -> DataFrame:
+        """The packets as a streaming DataFrame, from a reader of the session's or a given one."""
         _register(spark)
         pace = {"rows": self.rows, "rowsPerBatch": self.rows_per_batch}
         given = {name: value for name, value in pace.items() if value is not None}
-        reader = spark.readStream.format(PacketDataSource.name()).schema(self.schema())
+        reader = (reader or spark.readStream).format(PacketDataSource.name()).schema(self.schema())
         return reader.options(**given, **self._options(spark)).load()
 
     def read(self, spark: SparkSession, start: int, end: int, columns: Sequence[str] | None = None) -> DataFrame:

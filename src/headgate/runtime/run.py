@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -25,11 +26,13 @@ from headgate.runtime.sinks import CallSink, ParquetSink
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
 
     from headgate.lang import Query
     from headgate.runtime.flow import Flow
     from headgate.runtime.loop import BatchReport, Loop
+    from headgate.runtime.manifest import Manifest
     from headgate.runtime.sources import Source
 
 #: The trigger of a run that takes what there is now, and ends.
@@ -37,6 +40,10 @@ AVAILABLE_NOW = "available now"
 #: What can be had, and what of.
 _OUTPUTS = {"answers": "query", "late": "query", "bad": "stream"}
 _STREAM = "_hg_stream"
+#: Spark knows sources by their place, or, if told to, by name.
+_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+_OFFSETS = "spark.sql.streaming.offsetLog.formatVersion"
+_NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -64,13 +71,39 @@ class Inputs:
         return {n: s for n, s in self.sources.items() if isinstance(s, DataFrame) and s.isStreaming}
 
     @property
+    def named(self) -> bool:
+        """Whether Spark knows the streams by name, so that there can be others at a restart.
+
+        It would have to know the caller's own by name too, which get one only where the caller's session allows it.
+        """
+        return not self.streaming
+
+    def _reader(self, name: str) -> DataStreamReader:
+        reader = self.spark.readStream
+        return reader.name(_NOT_IN_NAMES.sub(lambda odd: f"_{ord(odd[0]):x}", name)) if self.named else reader
+
+    def check_known(self, manifest: Manifest, checkpoint: str) -> None:
+        """Raises an error if Spark cannot go on from a checkpoint with these streams."""
+        sources, known = [*self.direct, *self.streaming], manifest.sources
+        if not known or (self.named and manifest.named) or (self.named == manifest.named and sources == known):
+            return
+        own = ", ".join(self.streaming) or "a DataFrame"
+        raise StateError(
+            f"the checkpoint {checkpoint} was begun with the streams {', '.join(known)}, and now there are"
+            f" {', '.join(sources)}: where {own} streams, it has to be the same ones in the same order; read streams by"
+            " hg.sources, or start with a new checkpoint"
+        )
+
+    @property
     def _columnar(self) -> set[str]:
         return {name for name, source in self.direct.items() if source.columnar}
 
     def union(self) -> DataFrame:
         """All streams that are not bounded as one, tagged, direct ones first: of those Spark passes on no rows."""
+        for setting, value in {_EVOLUTION: str(self.named).lower(), _OFFSETS: "2" if self.named else "1"}.items():
+            self.spark.conf.set(setting, value)
         found = [
-            source.stream(self.spark, self.schemas[name]).where(F.lit(False)).select(F.lit(name).alias(_STREAM))
+            source.stream(self.spark, self._reader(name)).where(F.lit(False)).select(F.lit(name).alias(_STREAM))
             for name, source in self.direct.items()
         ]
         given = [
@@ -147,6 +180,8 @@ class Run:
 
     def started(self, trigger: str | None) -> Run:
         """Starts the flow in the background."""
+        self._inputs.check_known(self._loop.manifest, self._loop.root.path)
+        self._loop.know([*self._inputs.direct, *self._inputs.streaming], self._inputs.named)
         self._finish_tick()
         self._run_bounded()
         if self._inputs.direct or self._inputs.streaming:

@@ -12,6 +12,7 @@ from headgate.errors import Error, ProgressError, ScriptError
 from headgate.lang import to_sql
 from headgate.operators.sql import quoted
 from headgate.plan.catalog import did_you_mean
+from headgate.plan.script import ScriptStream, ScriptTable
 from headgate.plan.stages import continuous
 from headgate.progress import Rule
 from headgate.runtime import sinks, sources
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from headgate.lang.nodes import OptionValue
     from headgate.plan import Strategy
-    from headgate.plan.script import Script, ScriptQuery, ScriptSink, ScriptStream
+    from headgate.plan.script import Script, ScriptQuery, ScriptSink
 
 _PACKETS: dict[str, type] = {
     "rate": float,
@@ -60,6 +61,8 @@ def flow_of(script: Script, spark: SparkSession, name: str, checkpoint: str) -> 
     flow = Flow(spark, name, checkpoint)
     for stream in script.streams:
         flow.stream(stream.name, _known(stream) or _opened(stream, spark), _rule(stream))
+    for table in script.tables:
+        flow.table(table.name, _rows(table, spark))
     for query in script.queries:
         flow.query(query.name, to_sql(query.statement.expression), strategy=_strategy(query))
     for sink in script.sinks:
@@ -74,6 +77,9 @@ def check_script(script: Script) -> None:
     for stream in script.streams:
         _known(stream)
         _rule(stream)
+    for table in script.tables:
+        if table.statement.format.lower() in OPTIONS:
+            _files(table, table.statement.format.lower())
     for query in script.queries:
         continuous(query.name, query.plan, _strategy(query))
     for sink in script.sinks:
@@ -104,16 +110,34 @@ def _packets(stream: ScriptStream) -> sources.Packets:
     return packets
 
 
-def _files(stream: ScriptStream, format_: str) -> sources.Files:
-    options = stream.statement.options_dict
-    path = _path(f"stream {stream.name}: FROM {format_}", stream.statement.path, options)
-    limit = {_MOST_FILES: options.pop(_MOST_FILES)} if _MOST_FILES in options else {}
-    _checked(f"stream {stream.name}", "option", limit, {_MOST_FILES: int})
+def _files(given: ScriptStream | ScriptTable, format_: str) -> sources.Files:
+    what, options = _called(given), given.statement.options_dict
+    path = _path(f"{what}: FROM {format_}", given.statement.path, options)
+    limit = {}
+    if isinstance(given, ScriptStream) and _MOST_FILES in options:
+        limit = _checked(what, "option", {_MOST_FILES: options.pop(_MOST_FILES)}, {_MOST_FILES: int})
     try:
-        files = sources.files(path, format_, _schema(stream), **limit)  # type: ignore[arg-type]
+        files = sources.files(path, format_, _schema(given), **limit)
     except Error as error:
-        raise ScriptError(f"stream {stream.name}: {error}") from None
+        raise ScriptError(f"{what}: {error}") from None
     return replace(files, options=options)
+
+
+def _rows(table: ScriptTable, spark: SparkSession) -> sources.Files | DataFrame:
+    """The rows of a table: files that are read anew when they change, or whatever else Spark reads for each batch."""
+    place = table.statement
+    if place.format.lower() in OPTIONS:
+        return _files(table, place.format.lower())
+    try:
+        with plain_errors():
+            rows = spark.read.format(place.format).options(**place.options_dict).load(place.path)
+            return rows.select(*(rows[quoted(f.name)].cast(f.type).alias(f.name) for f in table.source.fields))
+    except Error as error:
+        raise type(error)(f"{_called(table)}: {error}") from None
+
+
+def _called(given: ScriptStream | ScriptTable) -> str:
+    return f"{'table' if given.source.table else 'stream'} {given.name}"
 
 
 def _opened(stream: ScriptStream, spark: SparkSession) -> DataFrame:
@@ -131,9 +155,9 @@ def _opened(stream: ScriptStream, spark: SparkSession) -> DataFrame:
         raise type(error)(f"stream {stream.name}: {error}") from None
 
 
-def _schema(stream: ScriptStream) -> str:
+def _schema(given: ScriptStream | ScriptTable) -> str:
     """The columns as Spark reads them, with the names inside of structs as they were written."""
-    return ", ".join(f"{quoted(c.name)} {c.kind.sql('spark')}" for c in stream.statement.schema if c.kind)
+    return ", ".join(f"{quoted(c.name)} {c.kind.sql('spark')}" for c in given.statement.schema if c.kind)
 
 
 def _rule(stream: ScriptStream) -> Rule | None:

@@ -21,6 +21,7 @@ from headgate.runtime.packets import PacketSource
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
 
 
@@ -42,8 +43,8 @@ class Source(Protocol):
     def schema(self, spark: SparkSession) -> StructType:
         """The columns of the stream, and MALFORMED where it has records that may not fit them."""
 
-    def stream(self, spark: SparkSession, schema: StructType) -> DataFrame:
-        """The streaming DataFrame that finds the data."""
+    def stream(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
+        """The streaming DataFrame that finds the data, from a reader that may have a name."""
 
     def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> list[DataFrame]:
         """The data of a batch, from the leaf of its plan that stands for the stream, in pieces; none if it has none.
@@ -69,10 +70,11 @@ class Files:
     def schema(self, spark: SparkSession) -> StructType:
         from pyspark.sql.types import StringType, StructField, StructType
 
-        schema = self._schema(spark)
+        schema = self.columns(spark)
         return StructType([*schema, StructField(MALFORMED, StringType())]) if self._marks_malformed else schema
 
-    def _schema(self, spark: SparkSession) -> StructType:
+    def columns(self, spark: SparkSession) -> StructType:
+        """The columns of its records."""
         from pyspark.sql.types import DataType, StructType
 
         if isinstance(self.given_schema, str):
@@ -89,9 +91,9 @@ class Files:
         """Whether a record that does not fit the schema is passed on as such; a `mode` says what else to do with it."""
         return self.format in ("csv", "json") and "mode" not in self.options
 
-    def stream(self, spark: SparkSession, schema: StructType) -> DataFrame:
+    def stream(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
         # Only which files there are is asked for: as a row for each of them, nothing of what they hold is read.
-        reader = spark.readStream.format("binaryFile").schema(_FILE).options(**self.options)
+        reader = reader.format("binaryFile").schema(_FILE).options(**self.options)
         if self.max_files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", self.max_files_per_batch)
         with plain_errors():
@@ -156,8 +158,8 @@ class Packets:
     def schema(self, spark: SparkSession) -> StructType:
         return self.rows.schema()
 
-    def stream(self, spark: SparkSession, schema: StructType) -> DataFrame:
-        return self.rows.stream(spark)
+    def stream(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
+        return self.rows.stream(spark, reader)
 
     def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> list[DataFrame]:
         if leaf.getClass().getSimpleName() == "LocalRelation":

@@ -1,0 +1,98 @@
+"""The tables of a flow that tuples are looked up in: read once, held in memory, and read afresh when files change."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from headgate.errors import Error, FlowError
+from headgate.runtime.failures import plain_errors
+from headgate.runtime.files import OPTIONS
+from headgate.runtime.sources import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Held:
+    """A table as it was read, and the files that it was read from."""
+
+    rows: DataFrame
+    files: Any
+
+
+@dataclass
+class Tables:
+    """The tables of a flow by name."""
+
+    spark: SparkSession
+    sources: dict[str, Files | DataFrame] = field(default_factory=dict)
+    schemas: dict[str, StructType] = field(default_factory=dict)
+    _held: dict[str, _Held] = field(default_factory=dict)
+    _reads: int = 0
+
+    def add(self, name: str, source: Files | DataFrame) -> None:
+        """Adds a table: files, or a bounded DataFrame, which is read anew for every batch."""
+        if isinstance(source, DataFrame):
+            if source.isStreaming:
+                raise FlowError(f"table {name}: {source!r} streams: add it with flow.stream(...)")
+            self.schemas[name] = source.schema
+        elif isinstance(source, Files):
+            self.schemas[name] = source.columns(self.spark)
+        else:
+            raise FlowError(f"table {name}: {source!r} is neither a DataFrame nor hg.sources.files(...)")
+        self.sources[name] = source
+
+    def now(self, names: Collection[str]) -> Mapping[str, DataFrame]:
+        """These tables as they are now."""
+        return {name: self._now(name) for name in names}
+
+    def _now(self, name: str) -> DataFrame:
+        source = self.sources[name]
+        if isinstance(source, DataFrame):
+            return source
+        known = self._held.get(name)
+        try:
+            with plain_errors():
+                rows, files = self._listed(name, source)
+                if known is not None and known.files == files:
+                    return known.rows
+                _hold(rows)
+        except Error as error:
+            # Files are often replaced one by one: what was there before serves until the new ones can be read.
+            if known is None:
+                raise type(error)(f"table {name}: {error}") from None
+            _log.warning("table %s cannot be read anew, and stays as it was: %s", name, error)
+            return known.rows
+        if known is not None:
+            known.rows.unpersist()
+        self._held[name] = _Held(rows, files)
+        return rows
+
+    def _listed(self, name: str, source: Files) -> tuple[DataFrame, Any]:
+        """The rows of a table, not read yet, and the files that they are in, with size and time."""
+        reader = self.spark.read.format(source.format).schema(self.schemas[name])
+        # A record that does not fit is told at once, while the table as it was is still there. To Spark, two reads of
+        # one path are the same, and what it holds of the one serves the other: the number tells them apart.
+        self._reads += 1
+        own = {"mode": "FAILFAST", "read": self._reads}
+        rows = reader.options(**{**OPTIONS[source.format], **own, **source.options}).load(source.path)
+        statuses = rows._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation().location().allFiles()
+        found = [statuses.apply(i) for i in range(statuses.size())]
+        return rows, sorted((str(f.getPath()), int(f.getLen()), int(f.getModificationTime())) for f in found)
+
+
+def _hold(rows: DataFrame) -> None:
+    try:
+        rows.persist().count()
+    except BaseException:
+        rows.unpersist()
+        raise
