@@ -17,40 +17,39 @@ import headgate as hg
 from headgate.runtime.packets import packets
 
 _FOLDER = Path(__file__).resolve().parent.parent / "build" / "bench-data"
-RATES = (4_000, 20_000, 100_000, 200_000)
-#: Seconds of stream in a file, files of each stream, and the batches that are not counted.
-_SECONDS, _FILES, _WARM_UP = 5, 12, 4
+#: Tuples a second, and seconds of stream in a batch: as a flow goes that keeps up, and one that catches up.
+SETTINGS = ((4_000, 5), (4_000, 60), (20_000, 5), (20_000, 30), (100_000, 5), (200_000, 5))
+#: Files of each stream, and the batches that are not counted.
+_FILES, _WARM_UP = 8, 3
 _BAND = 10
 _PAIRS = ("srcIP", "destIP"), ("destIP", "srcIP"), ("srcPort", "destPort"), ("destPort", "srcPort")
 
 
 def run(spark: SparkSession, console: Console, rows: int) -> None:
     """Prints the table; `rows` bounds how many tuples a stream has."""
-    table = Table(
-        "tuples/s", "Spark's join, s", "kept", "headgate s", "kept", "ratio", title="median batch of 5 s, 10 s band"
-    )
-    for rate in RATES:
-        if rate * _SECONDS * _FILES > rows:
+    columns = ("tuples/s", "s of stream", "Spark's join, s", "kept", "headgate, s", "kept", "ratio")
+    table = Table(*columns, title=f"median batch, {_BAND} s band")
+    for rate, seconds in SETTINGS:
+        if rate * seconds * _FILES > rows:
             continue
-        folder = _both_ways(spark, rate)
+        folder = _both_ways(spark, rate, seconds)
         flow(spark, folder)  # To warm up.
         (theirs, their_rows), (ours, our_rows) = native(spark, folder), flow(spark, folder)
-        table.add_row(
-            f"{rate:,}", f"{theirs:.2f}", f"{their_rows:,}", f"{ours:.2f}", f"{our_rows:,}", f"{theirs / ours:.1f}"
-        )
+        figures = (f"{theirs:.2f}", f"{their_rows:,}", f"{ours:.2f}", f"{our_rows:,}", f"{theirs / ours:.1f}")
+        table.add_row(f"{rate:,}", str(seconds), *figures)
     console.print(table)
 
 
-def _both_ways(spark: SparkSession, rate: int) -> Path:
+def _both_ways(spark: SparkSession, rate: int, seconds: int) -> Path:
     """Packets, and answers to them that go the other way up to five seconds later, a file for every few seconds."""
-    folder = _FOLDER / f"both-ways-{rate}"
+    folder = _FOLDER / f"both-ways-{rate}-{seconds}"
     if (folder / "done").exists():
         return folder
-    asked = packets(spark, rate * _SECONDS * _FILES, hosts=5000, seconds=_SECONDS * _FILES, partitions=_FILES)
+    asked = packets(spark, rate * seconds * _FILES, hosts=5000, seconds=seconds * _FILES, partitions=_FILES)
     later = F.expr("timestamp_micros(unix_micros(ts) + pmod(hash(srcIP, srcPort, ts), 5000000))")
     answers = asked.select(later.alias("ts"), *(F.col(there).alias(here) for here, there in _PAIRS))
     for name, df in (("asked", asked), ("answered", answers)):
-        staged, slices = folder / "staged", F.expr(f"unix_micros(ts) div {_SECONDS * 1_000_000}").alias("slice")
+        staged, slices = folder / "staged", F.expr(f"unix_micros(ts) div {seconds * 1_000_000}").alias("slice")
         sliced = df.select("*", slices).repartition("slice")
         sliced.write.mode("overwrite").partitionBy("slice").parquet(str(staged))
         (folder / name).mkdir(exist_ok=True)

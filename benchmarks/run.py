@@ -7,7 +7,7 @@ import argparse
 from rich.console import Console
 
 import headgate as hg
-from benchmarks import forms, joins, overlap, sharing, skew, streams, windows
+from benchmarks import changes, forms, joins, order, overlap, sharing, skew, streams, windows
 
 BENCHMARKS = {
     "windows": windows.run,
@@ -17,6 +17,8 @@ BENCHMARKS = {
     "skew": skew.run,
     "forms": forms.run,
     "joins": joins.run,
+    "order": order.run,
+    "changes": changes.run,
 }
 
 

@@ -79,7 +79,7 @@ QUERIES = {
     " FROM (SELECT k, count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM A GROUP BY k) AS c"
     " JOIN (SELECT k, name FROM T WHERE least < 3) AS t ON c.k = t.k) GROUP BY name",
 }
-STEPS = ["decided", "ingested", "closed", "kept", "delivered", "compacted", "committed"]
+STEPS = ["decided", "ingested", "matched", "closed", "kept", "delivered", "compacted", "committed"]
 #: What tuples are looked up in.
 TABLE = [("a", 2, "one"), ("a", 5, "other"), ("c", 0, "nobody"), (None, 1, "nothing")]
 TABLE_SCHEMA = "k STRING, least INT, name STRING"
@@ -142,7 +142,7 @@ def test_a_flow_answers_as_evaluate_does(spark: SparkSession, tmp_path: Path, se
     a, b = random_rows(rng), random_rows(rng)
     strategy = rng.choice([None, "eager", "paned"])
     crash = rng.choice([None, *((number, step) for number in range(3) for step in STEPS)])
-    made = flow(spark, tmp_path, list(QUERIES), strategy)
+    made = flow(spark, tmp_path, list(QUERIES)[seed % 2 :: 2], strategy)  # Half of them, for the time it takes.
     places = [rng.random() for _ in range(2)]
     batches_a, batches_b = cut(arrival(a, seed), places), cut(arrival(b, seed + 1), places[:1])
     run = loop_of(made)

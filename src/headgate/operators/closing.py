@@ -10,7 +10,6 @@ they merge in the same way, and the number of its table leads a row to the windo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -26,7 +25,7 @@ from headgate.operators.ingest import PANE, STATE, TABLE
 from headgate.operators.landmark import LAST, accumulate
 from headgate.operators.partials import ROWS, Additive, PartialColumn, merge, merging
 from headgate.operators.rollup import WINDOW_ID, roll_up
-from headgate.operators.sql import THESE, floor_div, literal, position, queried, quoted, stacked, text
+from headgate.operators.sql import THESE, floor_div, moving, position, queried, quoted, stacked, text
 from headgate.operators.tables import Member, Table
 from headgate.plan.feeds import Feed
 from headgate.plan.nodes import SAMPLING_RATE, Aggregate
@@ -56,14 +55,12 @@ class Box:
 def _below(bounds: Mapping[str, Punctuation], places: Mapping[str, str]) -> str:
     if not bounds:
         return "false"
-    met = [f"{places[name]} < {_bound(p)}" for name, p in bounds.items() if p != math.inf]
+    met = []
+    for name, p in bounds.items():
+        assert p is not None
+        if not isinstance(p, float):
+            met.append(f"{places[name]} < {moving(p, places[name])}")
     return " AND ".join(met) or "true"
-
-
-def _bound(p: Punctuation) -> str:
-    assert p is not None
-    assert not isinstance(p, float)
-    return literal(p)
 
 
 @dataclass(frozen=True)
@@ -275,7 +272,8 @@ def _rolled_up(panes: DataFrame, over: _Pass, number: int) -> DataFrame:
         windows = accumulate(panes, kind.keys, over.columns, partial(_until, kind.closing.last))
     else:
         windows = roll_up(panes, kind.keys, over.columns, kind.panes, running=False, cut=not kind.keys)
-    closing = windows.where(f"{WINDOW_ID} BETWEEN {kind.closing.first}L AND {kind.closing.last}L")
+    first, last = (moving(number, WINDOW_ID) for number in (kind.closing.first, kind.closing.last))
+    closing = windows.where(f"{WINDOW_ID} BETWEEN {first} AND {last}")
     return closing.withColumns({_SPEC: F.lit(number), **none})
 
 

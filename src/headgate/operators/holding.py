@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from headgate.operators.distinct import distinct
 from headgate.operators.lower import lower
 from headgate.operators.numbering import with_ranks
-from headgate.operators.sql import floor_div, literal, position, quoted, same_keys, text
+from headgate.operators.sql import floor_div, literal, moving, position, quoted, same_keys, text
 from headgate.plan.nodes import ROW_NUM, WINDOW_END, Aggregate, Distinct, Node, Source
 from headgate.progress import Punctuation
 from headgate.windows import Number, Sliding, TupleSlide
@@ -66,7 +66,7 @@ class HeldInRange(_Holding, ABC):
         if p is None:
             return df
         place = position(df, self.attribute)
-        return df.where("false" if isinstance(p, float) else f"{place} > {literal(p - self.range)}")
+        return df.where("false" if isinstance(p, float) else f"{place} > {moving(p - self.range, place)}")
 
     def is_spent(self, last: float, told: Mapping[str, Punctuation]) -> bool:
         """Whether no tuple up to this place is still needed."""
@@ -80,9 +80,9 @@ class HeldInRange(_Holding, ABC):
         """
         answers, place = self._answers(df, skipped)
         if before is not None and not isinstance(before, float):
-            answers = answers.where(f"{place} >= {literal(before)}")
+            answers = answers.where(f"{place} >= {moving(before, place)}")
         if now is not None and not isinstance(now, float):
-            answers = answers.where(f"{place} < {literal(now)}")
+            answers = answers.where(f"{place} < {moving(now, place)}")
         return answers
 
     @abstractmethod
@@ -136,7 +136,7 @@ class HeldByTuple(HeldInRange):
             return 0
         place = position(df, self.attribute)
         known = df.where(f"{place} IS NOT NULL")
-        return (known if isinstance(p, float) else known.where(f"{place} <= {literal(p - self.range)}")).count()
+        return (known if isinstance(p, float) else known.where(f"{place} <= {moving(p - self.range, place)}")).count()
 
     def _answers(self, df: DataFrame, skipped: int) -> tuple[DataFrame, str]:
         node = replace(self.node, input=_source(self.node), window=replace(self.window, skipped=skipped))

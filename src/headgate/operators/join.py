@@ -1,38 +1,54 @@
-"""Window joins in Spark: the window condition as an equality of buckets of time, so that no join is a nested loop."""
+"""Window joins in Spark: always by an equality, of keys or of buckets of time, so that no join is a nested loop."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from sqlglot import exp
 
 from headgate.operators.sql import floor_div, literal, position, text
 from headgate.plan.nodes import Band, Join, SameWindow
 
+_LEFT, _RIGHT = "_hg_left_bucket", "_hg_right_bucket"
 
-def join(node: Join, left: DataFrame, right: DataFrame) -> DataFrame:
-    """The pairs of tuples that meet all window conditions and the predicate."""
-    conditions = ["_hg_left_bucket = _hg_right_bucket"]
+
+def join(node: Join, left: DataFrame, right: DataFrame, near: bool = False) -> DataFrame:
+    """The pairs of tuples that meet all window conditions and the predicate.
+
+    Where all tuples are `near` each other in time anyway, as those that a flow keeps, keys that have to be equal are
+    enough to bring pairs together. Else a key may have tuples all over the stream, and buckets of time keep them apart.
+    """
+    conditions = [] if node.predicate is None else [text(node.predicate)]
+    for c in node.conditions:
+        here, there = position(left, c.left), position(right, c.right)
+        match c:
+            case Band(before=before, after=after):
+                conditions.append(f"{there} >= {here} - {literal(before)} AND {there} < {here} + {literal(after)}")
+            case SameWindow(size=size):
+                conditions.append(f"{floor_div(here, size)} = {floor_div(there, size)}")
     first = node.conditions[0]
-    match first:
-        case Band():
-            # A right tuple is in one bucket; a left tuple is tried in every bucket that its band touches.
-            size = first.before + first.after
-            place = position(left, first.left)
-            lowest = floor_div(f"{place} - {literal(first.before)}", size)
-            highest = floor_div(f"{place} + {literal(first.after)}", size)
-            left_bucket = F.explode(F.expr(f"sequence({lowest}, {highest})"))
-        case SameWindow():
-            size = first.size
-            left_bucket = F.expr(floor_div(position(left, first.left), size))
-    bands = [c for c in node.conditions if isinstance(c, Band)]
-    sides = (
-        left.withColumn("_hg_left_bucket", left_bucket),
-        right.withColumn("_hg_right_bucket", F.expr(floor_div(position(right, first.right), size))),
-    )
-    for band in bands:
-        here, there = position(left, band.left), position(right, band.right)
-        conditions.append(f"{there} >= {here} - {literal(band.before)} AND {there} < {here} + {literal(band.after)}")
-    if node.predicate is not None:
-        conditions.append(text(node.predicate))
-    on = F.expr(" AND ".join(f"({c})" for c in conditions))
-    return sides[0].join(sides[1], on).drop("_hg_left_bucket", "_hg_right_bucket")
+    if not isinstance(first, Band) or (near and _has_equality(node)):
+        return left.join(right, _all_of(conditions))
+    # A right tuple is in one bucket; a left tuple is tried in every bucket that its band touches.
+    here, there, size = position(left, first.left), position(right, first.right), first.before + first.after
+    lowest = floor_div(f"{here} - {literal(first.before)}", size)
+    highest = floor_div(f"{here} + {literal(first.after)}", size)
+    tried = left.withColumn(_LEFT, F.explode(F.expr(f"sequence({lowest}, {highest})")))
+    found = right.withColumn(_RIGHT, F.expr(floor_div(there, size)))
+    return tried.join(found, _all_of([f"{_LEFT} = {_RIGHT}", *conditions])).drop(_LEFT, _RIGHT)
+
+
+def _has_equality(node: Join) -> bool:
+    """Whether a column of the left has to be equal to one of the right."""
+    parts = node.predicate.flatten() if isinstance(node.predicate, exp.And) else [node.predicate]
+    sides = [(p.left.name, p.right.name) for p in parts if isinstance(p, exp.EQ) and _of_columns(p)]
+    left, right = node.left.types, node.right.types
+    return any((one in left and other in right) or (one in right and other in left) for one, other in sides)
+
+
+def _of_columns(equality: exp.EQ) -> bool:
+    return isinstance(equality.left, exp.Column) and isinstance(equality.right, exp.Column)
+
+
+def _all_of(conditions: list[str]) -> Column:
+    return F.expr(" AND ".join(f"({c})" for c in conditions))

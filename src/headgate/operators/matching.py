@@ -14,10 +14,9 @@ from typing import Literal
 from pyspark.sql import DataFrame
 
 from headgate.operators.join import join
-from headgate.operators.sql import floor_div, literal, position, stacked
+from headgate.operators.sql import moving, position, stacked
 from headgate.plan.nodes import Band, Join, Node, SameWindow
 from headgate.progress import Punctuation
-from headgate.windows import Number
 
 Which = Literal["left", "right"]
 
@@ -51,14 +50,15 @@ class Side:
             if p == math.inf:
                 return "false"
             if p is not None:
+                assert not isinstance(p, float)
                 place = position(df, own)
                 match condition:
                     case Band(after=after) if self.which == "left":
-                        conditions.append(f"{place} + {literal(after)} > {_number(p)}")
+                        conditions.append(f"{place} > {moving(p - after, place)}")
                     case Band(before=before):
-                        conditions.append(f"{place} + {literal(before)} >= {_number(p)}")
+                        conditions.append(f"{place} >= {moving(p - before, place)}")
                     case SameWindow(size=size):
-                        conditions.append(f"{floor_div(place, size)} >= {floor_div(_number(p), size)}")
+                        conditions.append(f"{place} >= {moving(p - p % size, place)}")
         return " AND ".join(f"({c})" for c in conditions) or "true"
 
     def is_spent(self, last: float, told: Mapping[str, Punctuation]) -> bool:
@@ -91,14 +91,7 @@ def matched(node: Join, kept: Sequence[DataFrame | None], new: Sequence[DataFram
     pairs = []
     if new_left is not None:
         others = [df for df in (kept_right, new_right) if df is not None]
-        pairs += [join(node, new_left, stacked(others))] if others else []
+        pairs += [join(node, new_left, stacked(others), near=True)] if others else []
     if new_right is not None and kept_left is not None:
-        pairs.append(join(node, kept_left, new_right))
+        pairs.append(join(node, kept_left, new_right, near=True))
     return stacked(pairs) if pairs else None
-
-
-def _number(p: Punctuation) -> str:
-    assert p is not None
-    assert not isinstance(p, float)
-    number: Number = p
-    return literal(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from functools import reduce
 
@@ -16,6 +17,7 @@ _MICROS_A_DAY = 86_400_000_000
 _NTZ_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 #: The name of the rows in a text for `queried`.
 THESE = "_hg_these"
+_NAMING = threading.Lock()
 #: Numbers that are not whole are placed with this many digits behind the point.
 DIGITS = 12
 
@@ -45,6 +47,19 @@ def literal(value: Number) -> str:
         return f"{int(value)}L"
     digits = f"{float(value):.{DIGITS}f}".rstrip("0")
     return f"{digits}BD"
+
+
+def moving(number: Number, place: str) -> str:
+    """A number to compare a place with that changes from batch to batch, in a form that leaves Spark's code the same.
+
+    A plain number would be part of the code, which would have to be compiled, and got warm with, at every batch. An
+    array is handed to the code, and which of its items is meant depends on the place, so that Spark cannot tell.
+
+    >>> moving(7, "x")
+    'get(array(7L, 7L), CAST(x > 0L AS INT))'
+    """
+    same = literal(number)
+    return f"get(array({same}, {same}), CAST({place} > 0L AS INT))"
 
 
 def floor_div(dividend: str, divisor: Number | str) -> str:
@@ -111,8 +126,9 @@ def queried(rows: DataFrame, sql: str) -> DataFrame:
     What is built for every batch is built as one text: each column and each step of a DataFrame is a few calls to the
     JVM, and these take longer than Spark takes to plan what they build.
     """
-    rows.createOrReplaceTempView(THESE)
-    return rows.sparkSession.sql(sql)
+    with _NAMING:
+        rows.createOrReplaceTempView(THESE)
+        return rows.sparkSession.sql(sql)
 
 
 def stacked(parts: Iterable[DataFrame]) -> DataFrame:

@@ -55,6 +55,11 @@ class Level:
         """The stages that keep tuples for others to meet."""
         return {name: stage for name, stage in self.stages.items() if stage.join is not None}
 
+    @property
+    def read_by_joins(self) -> frozenset[str]:
+        """The streams that joins read."""
+        return frozenset(s for stage in self.joining.values() for s in stage.streams)
+
     def origins(self, stage: Stage) -> frozenset[str]:
         """The streams that the tuples of a stage come from, by way of tables or directly."""
         return frozenset[str]().union(*(origins(s, self._all) for s in stage.streams))

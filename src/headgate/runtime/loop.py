@@ -11,6 +11,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headgate.operators.closing import Closing, answers
-from headgate.operators.holding import HeldByPartition, HeldByTuple, HeldInRange
 from headgate.operators.ingest import (
     FIGURES_OBSERVED,
     GROUP,
@@ -34,12 +34,10 @@ from headgate.operators.ingest import (
     partial_rows,
 )
 from headgate.operators.lower import lower
-from headgate.operators.matching import matched
 from headgate.operators.numbering import with_row_numbers
-from headgate.operators.sql import literal, position, quoted, stacked
-from headgate.plan.feeds import feeds
+from headgate.operators.sql import quoted, stacked
 from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE
-from headgate.plan.stages import ANSWERS, origins, tables_of
+from headgate.plan.stages import origins, tables_of
 from headgate.progress import (
     Punctuation,
     Reached,
@@ -65,6 +63,7 @@ from headgate.runtime.evaluate import answer
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
+from headgate.runtime.keeping import Keeping
 from headgate.runtime.lateness import Lateness
 from headgate.runtime.level import Level, levels
 from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
@@ -75,7 +74,7 @@ from headgate.runtime.tuples import Keeper, Tuples
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.plan.stages import Continuous, Stage
+    from headgate.plan.stages import Continuous
     from headgate.runtime.lookups import Tables
     from headgate.windows import Number
 
@@ -165,6 +164,8 @@ class Loop:
             if rule is not None
         }
         self._lateness = Lateness(self.stages)
+        self._keeping = Keeping(self._tuples, self._lateness)
+        self._answer_schemas: dict[str, StructType] = {}
         self._looked_into = {name for query in queries.values() for name in tables_of(query.plan)}
         self.reports: list[BatchReport] = []
         self._propagated: dict[str, Punctuation] = {}
@@ -195,11 +196,13 @@ class Loop:
         # The time that passed while the flow was down is not time in which its sources were quiet.
         held = not self.reports
         decision = self._decide({"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held})
-        with plain_errors():
+        with plain_errors(), ThreadPoolExecutor(1) as aside:
             watch.lap("decide")
             batches = {name: self._with_numbers(name, pieces) for name, pieces in batches.items()}
             first, tables = self.levels[0], self._tables.now(self._looked_into)
             streams = self._looked_up(first, batches, tables)
+            # Joins need not wait for punctuation. Whether tuples are late is found out meanwhile.
+            matching = aside.submit(self._matched, first, self._new_tuples(first.joining, streams, {}))
             manifest, figures = self._ingest(first, streams, self.manifest)
             watch.lap("ingest")
             self._progress(batches, figures, decision)
@@ -220,9 +223,13 @@ class Loop:
                 boxes = {name: written_places(box) for name, box in punctuated.boxes.items()}
                 manifest = replace(manifest, closed=manifest.closed | now_closed, boxes=manifest.boxes | boxes)
                 manifest = heard(level, manifest, punctuated)
-                new = self._new_tuples(level, streams, figures)
+                new = self._new_tuples(level.joining | level.holding, streams, figures)
                 counts = self._close(level, streams, manifest, closing, new)
-                manifest = self._kept(level, manifest, new)
+                manifest = self._keeping.kept(level, self.manifest, manifest, new, self.batch)
+                matches = matching.result() if level is first else {}
+                if level is not first or self._has_late(level.read_by_joins & streams.keys(), figures):
+                    matches = self._matched(level, new)
+                counts |= matches
                 streams |= {name: [self._stream(name)] for name in counts if name not in self.queries}
                 given |= counts
             watch.lap("close")
@@ -303,11 +310,7 @@ class Loop:
         folder = self.root / "answers"
         batches = [int(name.partition("-")[0]) for name in folder.folders() if name == self._answers_name(query, name)]
         own = range(self.manifest.begun[query], self.manifest.batch + 1)
-        paths = [f"{self.root.path}/{self._answers(query, batch)}" for batch in batches if batch in own]
-        schema = answer(self.queries[query].plan, self._frames).schema
-        if not paths:
-            return _empty(self.spark, schema)
-        return _answers_of(query, self.spark.read.schema(StructType([StructField(query, schema)])).parquet(*paths))
+        return self._read_answers(query, [batch for batch in batches if batch in own])
 
     def explain(self) -> str:
         """The tables of partials, and the queries that share them."""
@@ -396,8 +399,12 @@ class Loop:
             manifest, numbered=manifest.numbered | {n: manifest.numbered.get(n, 0) + c for n, c in more.items()}
         )
 
-    def _has_late(self, batches: Batches, figures: Mapping[str, Any]) -> bool:
-        return any(self._lateness.of(self.manifest, stream, figures) for stream in batches)
+    def _has_late(self, streams: Iterable[str], figures: Mapping[str, Any]) -> bool:
+        return any(self._lateness.of(self.manifest, stream, figures) for stream in streams)
+
+    def _new_tuples(self, stages: Iterable[str], batches: Batches, figures: Mapping[str, Any]) -> dict[str, DataFrame]:
+        """The new tuples of stages that keep some; the figures tell whether any are late."""
+        return self._keeping.new(stages, batches, lambda own: self._inputs(own, batches), self.manifest, figures)
 
     def _marks_malformed(self, stream: str) -> bool:
         return MALFORMED in self._frames[stream].columns
@@ -492,24 +499,6 @@ class Loop:
 
     # Close
 
-    def _new_tuples(self, level: Level, batches: Batches, figures: Mapping[str, Any]) -> dict[str, DataFrame]:
-        """The new tuples of the stages of a level that keep tuples, by keeper, without those that came too late."""
-        new: dict[str, DataFrame] = {}
-        for name in level.joining | level.holding:
-            for keeper in self._tuples.of(name):
-                own = {feed.stream for feed in feeds(keeper.side.plan)}
-                if not own & set(batches):
-                    continue
-                df = lower(keeper.side.plan, self._inputs(own, batches))
-                late = any(self._lateness.of(self.manifest, s, figures) for s in own if s in batches)
-                for attribute, bound in self._lateness.bounds(self.manifest, name).items() if late else ():
-                    if attribute in keeper.side.attributes:
-                        df = df.where(f"{position(df, attribute)} >= {literal(bound)}")
-                if isinstance(keeper.side, HeldByPartition):
-                    df = keeper.side.ranked(df, self._tuples.kept(self.manifest, keeper, {}))
-                new[keeper.column] = df
-        return new
-
     def _looked_up(self, level: Level, batches: Batches, tables: Mapping[str, DataFrame]) -> dict[str, Any]:
         """The tuples of a batch, with those that stages of a level look up in tables, as streams of their own."""
         found = dict(batches)
@@ -521,57 +510,6 @@ class Loop:
     def _inputs(self, streams: Iterable[str], batches: Batches) -> dict[str, DataFrame]:
         """The tuples of streams in a batch; of one without any, its columns."""
         return {s: self._sound(s, batches.get(s, [self._frames[s]])) for s in streams}
-
-    def _pairs(self, stage: Stage, new: Mapping[str, DataFrame]) -> DataFrame | None:
-        """The answers of a join: its pairs with a tuple of this batch."""
-        assert stage.join is not None
-        keepers, told = self._tuples.of(stage.name), read_places(self.manifest.told).get(stage.name, {})
-        own = [new.get(keeper.column) for keeper in keepers]
-        if all(df is None for df in own):
-            return None
-        kept = [self._tuples.kept(self.manifest, keeper, told) for keeper in keepers]
-        pairs = matched(stage.join, kept, own)
-        return None if pairs is None else answer(stage.behind, {ANSWERS: pairs})
-
-    def _of_held(self, stage: Stage, manifest: Manifest, new: Mapping[str, DataFrame]) -> DataFrame | None:
-        """The tuples that are known to be no duplicates, or the answers of windows by tuple or rows that close."""
-        (keeper,) = self._tuples.of(stage.name)
-        before, now = (read_places(m.told).get(stage.name, {}) for m in (self.manifest, manifest))
-        kept, own = self._tuples.kept(self.manifest, keeper, before), new.get(keeper.column)
-        known = [df for df in (kept, own) if df is not None]
-        if not known:
-            return None
-        if isinstance(keeper.side, HeldByPartition):
-            over = math.inf in now.values()
-            if own is None and not (over and before != now):
-                return None
-            answers_ = keeper.side.closing(own if own is not None else known[0].limit(0), kept, over)
-        elif now == before or None in now.values():
-            return None
-        else:
-            assert isinstance(keeper.side, HeldInRange)
-            skipped, attribute = self.manifest.skipped.get(stage.name, 0), keeper.side.attribute
-            since = furthest((before.get(attribute), read(self.manifest.first.get(stage.name))))
-            answers_ = keeper.side.closing(stacked(known), skipped, since, now.get(attribute))
-        return answer(stage.behind, {ANSWERS: answers_})
-
-    def _kept(self, level: Level, manifest: Manifest, new: Mapping[str, DataFrame]) -> Manifest:
-        """Keeps the tuples of this batch that are needed from now on."""
-        told = read_places(manifest.told)
-        skipped = dict(manifest.skipped)
-        for name in level.holding:
-            (keeper,) = self._tuples.of(name)
-            if isinstance(keeper.side, HeldByTuple) and keeper.side.window.order == "rank":
-                before = read_places(self.manifest.told).get(name, {})
-                known = (self._tuples.kept(self.manifest, keeper, before), new.get(keeper.column))
-                passed = sum(keeper.side.passed(df, told[name]) for df in known if df is not None)
-                skipped[name] = skipped.get(name, 0) + passed
-        manifest = replace(manifest, skipped=skipped)
-        own = {k: df for k, df in new.items() if k.rpartition(":")[0] in level.stages}
-        if own:
-            manifest = self._tuples.add(manifest, self.batch, level.depth, own, told)
-            reach("kept")
-        return manifest
 
     def _close(
         self,
@@ -591,18 +529,32 @@ class Loop:
             if set(stage.streams) & set(batches):
                 rows = answer(stage.plan, self._inputs(stage.streams, batches))
                 parts.append(rows.select(F.struct("*").alias(name)))
-        kept = {name: self._pairs(stage, new) for name, stage in level.joining.items()}
-        kept |= {name: self._of_held(stage, manifest, new) for name, stage in level.holding.items()}
-        parts += [df.select(F.struct("*").alias(name)) for name, df in kept.items() if df is not None]
+        for name, stage in level.holding.items():
+            if (found := self._keeping.decided(stage, self.manifest, manifest, new)) is not None:
+                parts.append(found.select(F.struct("*").alias(name)))
+        counts = self._answered(parts)
+        reach("closed")
+        return counts
+
+    def _matched(self, level: Level, new: Mapping[str, DataFrame]) -> dict[str, int]:
+        """The pairs of the joins of a level, which need no punctuation; gives them by stage."""
+        pairs = {name: self._keeping.pairs(stage, self.manifest, new) for name, stage in level.joining.items()}
+        parts = [df.select(F.struct("*").alias(name)) for name, df in pairs.items() if df is not None]
+        counts = self._answered(parts)
+        reach("matched")
+        return counts
+
+    def _answered(self, parts: Sequence[DataFrame]) -> dict[str, int]:
+        """Writes the answers of stages, each in a column of its own, and counts them."""
         if not parts:
             return {}
-        whole_answer = stacked(parts)
+        everything = stacked(parts)
         observed = Observation()
-        counts = ", ".join(f"count({quoted(c)}) AS {quoted(c)}" for c in whole_answer.columns)
+        names = everything.columns
+        counts = ", ".join(f"count({quoted(c)}) AS {quoted(c)}" for c in names)
         expected = sum(self.reports[-1].answers.values()) if self.reports else None
-        counted = whole_answer.observe(observed, F.expr(f"struct({counts})").alias("answers"))
-        self._state.write(counted, self._answers(next(iter(level.stages)), self.batch), expected)
-        reach("closed")
+        counted = everything.observe(observed, F.expr(f"struct({counts})").alias("answers"))
+        self._state.write(counted, self._answers(names[0], self.batch), expected)
         return {name: int(count) for name, count in observed.get["answers"].asDict().items() if count}
 
     def _stream(self, stage: str) -> DataFrame:
@@ -610,12 +562,12 @@ class Loop:
         return self.answers(stage, self.batch).drop(SAMPLING_RATE)
 
     def _answers(self, stage: str, batch: int) -> str:
-        """Where the answers of a stage, and of all others of its depth, are in a batch."""
+        """Where the answers of a stage, and of all others of its depth and kind, are in a batch."""
         return f"answers/{self._answers_name(stage, batch_name(batch))}"
 
     def _answers_name(self, stage: str, name: str) -> str:
-        depth = self.stages[stage].depth
-        return f"{name.partition('-')[0]}-d{depth}" if depth else name.partition("-")[0]
+        depth = f"-d{self.stages[stage].depth}" if self.stages[stage].depth else ""
+        return f"{name.partition('-')[0]}{depth}{'-j' if self.stages[stage].join is not None else ''}"
 
     # Deliver
 
@@ -626,7 +578,19 @@ class Loop:
 
     def answers(self, query: str, batch: int) -> DataFrame:
         """The answers of a query, or of one of its stages, from one batch."""
-        return _answers_of(query, self.spark.read.parquet(f"{self.root.path}/{self._answers(query, batch)}"))
+        return self._read_answers(query, [batch])
+
+    def _read_answers(self, stage: str, batches: Sequence[int]) -> DataFrame:
+        # The columns are known: Spark would run a job to find them out.
+        if stage not in self._answer_schemas:
+            plan = self.queries[stage].plan if stage in self.queries else self.stages[stage].plan
+            self._answer_schemas[stage] = answer(plan, self._frames).schema
+        schema = self._answer_schemas[stage]
+        if not batches:
+            return _empty(self.spark, schema)
+        paths = [f"{self.root.path}/{self._answers(stage, batch)}" for batch in batches]
+        rows = self.spark.read.schema(StructType([StructField(stage, schema)])).parquet(*paths)
+        return rows.where(f"{quoted(stage)} IS NOT NULL").select(f"{quoted(stage)}.*")
 
     # Commit
 
@@ -636,10 +600,8 @@ class Loop:
         if not any(self.keeps(query) for query in self.queries):
             (self.root / "answers").delete()
         else:
-            for level in self.levels:
-                folder = self._answers(next(iter(level.stages)), self.manifest.batch)
-                if folder not in kept:
-                    (self.root / folder).delete()
+            for folder in {self._answers(stage, self.manifest.batch) for stage in self.stages} - kept:
+                (self.root / folder).delete()
         self._state.clean(self.manifest)
         self._tuples.clean(self.manifest)
         for decision in self._decisions.files():
@@ -660,10 +622,6 @@ def _empty(spark: SparkSession, schema: StructType) -> DataFrame:
     # Not by createDataFrame, which would make this session the active one of the caller.
     columns = (f"CAST(NULL AS {f.dataType.simpleString()}) AS {quoted(f.name)}" for f in schema)
     return spark.range(0).selectExpr(*columns)
-
-
-def _answers_of(query: str, rows: DataFrame) -> DataFrame:
-    return rows.where(f"{quoted(query)} IS NOT NULL").select(f"{quoted(query)}.*")
 
 
 def _whole(pieces: Sequence[DataFrame]) -> DataFrame:

@@ -40,7 +40,7 @@ class State:
         """Where the rows of a batch go."""
         return f"{_STATE}/{batch_name(batch)}{f'-d{depth}' if depth else ''}{f'-m{merges}' if merges else ''}"
 
-    def write(self, rows: DataFrame, folder: str, expected: int | None = None) -> None:
+    def write(self, rows: DataFrame, folder: str, expected: int | None = None, compression: str = "zstd") -> None:
         """Writes rows to a folder, with one task a core, or fewer where few rows are expected."""
         cores = self._spark.sparkContext.defaultParallelism
         tasks = cores if expected is None else min(cores, 1 + expected // _ROWS_A_FILE)
@@ -48,7 +48,7 @@ class State:
         options = {
             "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
             "mapreduce.fileoutputcommitter.algorithm.version": "2",
-            "compression": "zstd",
+            "compression": compression,
         }
         (self._root / folder).prepare()
         rows.coalesce(tasks).write.mode("append").options(**options).parquet(f"{self._root.path}/{folder}")

@@ -115,7 +115,8 @@ class Tuples:
         everything = stacked(parts)
         figures.append("count(*) AS rows")
         counted = everything.observe(observed, F.expr(f"struct({', '.join(figures)})").alias("kept"))
-        self._state.write(counted.drop(_PLACE), folder)
+        # They are many, and read a few times only before they are gone.
+        self._state.write(counted.drop(_PLACE), folder, compression="snappy")
         found = observed.get["kept"].asDict()
         ends = {column: (found[f"first_{i}"], found[f"last_{i}"]) for i, column in enumerate(live)}
         spans = {column: (first, last) for column, (first, last) in ends.items() if first is not None}
