@@ -17,11 +17,12 @@ LAYERS: dict[str, set[str]] = {
     "plan": {"errors", "windows", "lang", "aggregates"},
     "progress": {"errors", "windows", "lang", "plan"},
     "reference": {"errors", "windows", "lang", "aggregates", "plan"},
+    "shedding": {"errors", "windows", "lang", "aggregates", "plan", "progress"},
     "operators": {"errors", "windows", "aggregates", "plan", "progress"},
     "runtime": {"errors", "windows", "lang", "aggregates", "plan", "progress", "operators"},
     "cli": {"errors", "windows", "lang", "aggregates", "plan", "progress", "operators", "runtime"},
 }
-PURE = ["errors", "windows", "lang", "aggregates", "plan", "progress", "reference"]
+PURE = ["errors", "windows", "lang", "aggregates", "plan", "progress", "reference", "shedding"]
 
 
 def modules(layer: str) -> list[Path]:
