@@ -6,6 +6,7 @@ import os
 import shutil
 import statistics
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,18 +26,27 @@ _BAND = 10
 _PAIRS = ("srcIP", "destIP"), ("destIP", "srcIP"), ("srcPort", "destPort"), ("destPort", "srcPort")
 
 
+@dataclass(frozen=True)
+class Measured:
+    """The median time of a batch, and the most that was kept: tuples, and what they take."""
+
+    seconds: float
+    rows: int
+    bytes: int
+
+
 def run(spark: SparkSession, console: Console, rows: int) -> None:
     """Prints the table; `rows` bounds how many tuples a stream has."""
-    columns = ("tuples/s", "s of stream", "Spark's join, s", "kept", "headgate, s", "kept", "ratio")
+    columns = ("tuples/s", "s of stream", "Spark's join, s", "kept", "MB", "headgate, s", "kept", "MB", "ratio")
     table = Table(*columns, title=f"median batch, {_BAND} s band")
     for rate, seconds in SETTINGS:
         if rate * seconds * _FILES > rows:
             continue
         folder = _both_ways(spark, rate, seconds)
         flow(spark, folder)  # To warm up.
-        (theirs, their_rows), (ours, our_rows) = native(spark, folder), flow(spark, folder)
-        figures = (f"{theirs:.2f}", f"{their_rows:,}", f"{ours:.2f}", f"{our_rows:,}", f"{theirs / ours:.1f}")
-        table.add_row(f"{rate:,}", str(seconds), *figures)
+        theirs, ours = native(spark, folder), flow(spark, folder)
+        figures = [f for m in (theirs, ours) for f in (f"{m.seconds:.2f}", f"{m.rows:,}", f"{m.bytes / 1e6:.0f}")]
+        table.add_row(f"{rate:,}", str(seconds), *figures, f"{theirs.seconds / ours.seconds:.1f}")
     console.print(table)
 
 
@@ -60,8 +70,8 @@ def _both_ways(spark: SparkSession, rate: int, seconds: int) -> Path:
     return folder
 
 
-def flow(spark: SparkSession, folder: Path) -> tuple[float, int]:
-    """The median time of a batch of a flow, and the most tuples that it kept."""
+def flow(spark: SparkSession, folder: Path) -> Measured:
+    """The join as a flow; what it keeps is on disk."""
     scratch = tempfile.mkdtemp()
     made = hg.Flow(spark, "bench", f"{scratch}/checkpoint")
     for name in ("asked", "answered"):
@@ -74,15 +84,16 @@ def flow(spark: SparkSession, folder: Path) -> tuple[float, int]:
     made.sink("pairs", _nowhere)
     run = made.run_available()
     shutil.rmtree(scratch)
-    return statistics.median(run.batch_seconds()[_WARM_UP:]), max(report.state_rows for report in run.reports)
+    seconds = statistics.median(run.batch_seconds()[_WARM_UP:])
+    return Measured(seconds, max(r.state_rows for r in run.reports), max(r.state_bytes for r in run.reports))
 
 
 def _nowhere(_pairs: DataFrame, _batch: int) -> None:
     """Takes the pairs, as the sink `noop` of Spark's own does."""
 
 
-def native(spark: SparkSession, folder: Path) -> tuple[float, int]:
-    """The median time of a batch of Spark's own join, and the most tuples that it kept."""
+def native(spark: SparkSession, folder: Path) -> Measured:
+    """Spark's own join; what it keeps is in memory, and on disk as well."""
     scratch = tempfile.mkdtemp()
 
     def stream(name: str) -> DataFrame:
@@ -98,6 +109,10 @@ def native(spark: SparkSession, folder: Path) -> tuple[float, int]:
     query = writer.outputMode("append").trigger(availableNow=True).start()
     query.awaitTermination()
     progress = [p for p in query.recentProgress if p["numInputRows"]]
-    kept = max(sum(operator["numRowsTotal"] for operator in p["stateOperators"]) for p in progress)
+    most = {
+        figure: max(sum(operator[figure] for operator in p["stateOperators"]) for p in progress)
+        for figure in ("numRowsTotal", "memoryUsedBytes")
+    }
     shutil.rmtree(scratch)
-    return statistics.median(p["durationMs"]["triggerExecution"] / 1000 for p in progress[_WARM_UP:]), kept
+    seconds = statistics.median(p["durationMs"]["triggerExecution"] / 1000 for p in progress[_WARM_UP:])
+    return Measured(seconds, most["numRowsTotal"], most["memoryUsedBytes"])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 BATCHES = batches()
 ALL = {"S": sum(map(len, BATCHES))}
-STEPS = ["decided", "ingested", "closed", "delivered", "compacted", "committed"]
+STEPS = ["decided", "ingested", "matched", "closed", "kept", "delivered", "compacted", "committed"]
 SOAK = int(os.environ.get("HEADGATE_SOAK", 0))
 #: Kills by the clock come at most so many seconds after the flow has begun.
 LATEST = 6.0
@@ -69,7 +69,7 @@ def run(source: Path, folder: Path, kill_at: str = "", kill_after: float | None 
 
 
 def test_a_flow_that_is_killed_again_and_again_answers_once(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    for step in ("ingested:2", "delivered:2", "compacted:1"):
+    for step in ("ingested:2", "matched:2", "kept:1", "delivered:2", "compacted:1"):
         assert run(source, tmp_path / "flow", kill_at=step) is None
     assert run(source, tmp_path / "flow") == ALL
     check(spark, tmp_path / "flow/sinks", BATCHES)
