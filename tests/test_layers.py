@@ -18,8 +18,8 @@ LAYERS: dict[str, set[str]] = {
     "progress": {"errors", "windows", "lang", "plan"},
     "reference": {"errors", "windows", "lang", "aggregates", "plan"},
     "shedding": {"errors", "windows", "lang", "aggregates", "plan", "progress"},
-    "operators": {"errors", "windows", "aggregates", "plan", "progress"},
-    "runtime": {"errors", "windows", "lang", "aggregates", "plan", "progress", "operators"},
+    "operators": {"errors", "windows", "aggregates", "plan", "progress", "shedding"},
+    "runtime": {"errors", "windows", "lang", "aggregates", "plan", "progress", "shedding", "operators"},
     "cli": {"errors", "windows", "lang", "aggregates", "plan", "progress", "operators", "runtime"},
 }
 PURE = ["errors", "windows", "lang", "aggregates", "plan", "progress", "reference", "shedding"]

@@ -18,12 +18,12 @@ from headgate.errors import (
 )
 from headgate.lang import select, stream, union, window
 from headgate.progress import progress
+from headgate.shedding.policy import estimate, exact
 
 if TYPE_CHECKING:
     from headgate.runtime import sinks, sources
     from headgate.runtime.evaluate import evaluate, table
     from headgate.runtime.flow import Flow
-    from headgate.runtime.policy import exact
     from headgate.runtime.session import session
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "SourceError",
     "StateError",
     "WindowError",
+    "estimate",
     "evaluate",
     "exact",
     "progress",
@@ -56,7 +57,6 @@ __all__ = [
 _ON_USE = {
     "Flow": "headgate.runtime.flow",
     "evaluate": "headgate.runtime.evaluate",
-    "exact": "headgate.runtime.policy",
     "session": "headgate.runtime.session",
     "sinks": "headgate.runtime",
     "sources": "headgate.runtime",

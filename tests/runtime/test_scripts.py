@@ -157,7 +157,12 @@ SINK = "CREATE SINK FOR q"
             "stream S: within for progress on ts is a time, but ts is int",
         ),
         # queries
-        (FILES + query("WITH (shed = 'estimate', weight = 2)"), ScriptError, "query q: shed = 'estimate' does not run"),
+        (
+            FILES + query("WITH (shed = 'estimate', rate = 2)"),
+            ScriptError,
+            "query q: rate=2: give a share",
+        ),
+        (FILES + query("WITH (shed = 'estimate', gap = 2)"), ScriptError, "query q: unknown property gap"),
         (FILES + query("WITH (gap = 10, shed = 'subset')"), ScriptError, "query q: shed = 'subset' does not run yet"),
         (FILES + query("WITH (shed = 'some')"), ScriptError, "query q: unknown shed = 'some'"),
         (FILES + query("WITH (gap = 10)"), ScriptError, "query q: unknown property gap: there are strategy, shed"),

@@ -21,11 +21,12 @@ from sqlglot import exp
 from headgate.aggregates import Merge, UserAggregate
 from headgate.operators import user
 from headgate.operators.aggregate import joined, over_values
+from headgate.operators.estimates import high, low, plain_calls
 from headgate.operators.ingest import PANE, STATE, TABLE
 from headgate.operators.landmark import LAST, accumulate
 from headgate.operators.partials import ROWS, Additive, PartialColumn, merge, merging
 from headgate.operators.rollup import WINDOW_ID, roll_up
-from headgate.operators.sql import THESE, floor_div, moving, position, queried, quoted, stacked, text
+from headgate.operators.sql import THESE, ddl, floor_div, moving, position, queried, quoted, stacked, text
 from headgate.operators.tables import Member, Table
 from headgate.plan.feeds import Feed
 from headgate.plan.nodes import SAMPLING_RATE, Aggregate
@@ -155,8 +156,13 @@ class _Selected:
         return self.rows if self.source == THESE else queried(self.rows, f"SELECT * FROM {self.source}")
 
 
-def answers(state: DataFrame, tables: Sequence[Table], closings: Mapping[str, Closing]) -> DataFrame | None:
-    """The answers of the closing windows: a struct column for each query, NULL in the rows of the others."""
+def answers(
+    state: DataFrame, tables: Sequence[Table], closings: Mapping[str, Closing], tops: Mapping[str, float]
+) -> DataFrame | None:
+    """The answers of the closing windows: a struct column for each query, NULL in the rows of the others.
+
+    For queries that are estimated, `tops` gives the largest weight that a tuple of their windows may have had.
+    """
     branches = []
     for each in _passes(tables, closings):
         windows = _merged(state, each)
@@ -170,9 +176,9 @@ def answers(state: DataFrame, tables: Sequence[Table], closings: Mapping[str, Cl
             own = windows.df.where(f"{_SPEC} = {each.kinds.index(_kind(table, member, closings))}")
             for other in extra:
                 own = _with_extra(own, state, member, other, closings)
-            branches.append(_structs(_Selected(own), each, [member], closings))
+            branches.append(_structs(_Selected(own), each, [member], closings, tops))
         if plain:
-            branches.append(_structs(windows, each, plain, closings))
+            branches.append(_structs(windows, each, plain, closings, tops))
     return stacked(branches) if branches else None
 
 
@@ -359,10 +365,17 @@ def _renamed(names: Sequence[str], new: Sequence[str]) -> list[Column]:
     return [F.col(one).alias(other) for one, other in zip(names, new, strict=True)]
 
 
-def _structs(windows: _Selected, over: _Pass, members: Sequence[Member], closings: Mapping[str, Closing]) -> DataFrame:
+def _structs(
+    windows: _Selected,
+    over: _Pass,
+    members: Sequence[Member],
+    closings: Mapping[str, Closing],
+    tops: Mapping[str, float],
+) -> DataFrame:
     """The answers of queries over the merged partials of their windows, one struct for each."""
     values: list[str] = []
     structs: list[str] = []
+    source = windows.source
     for i, member in enumerate(members):
         node, above = member.stage.aggregate, member.stage.above
         assert node is not None
@@ -372,16 +385,36 @@ def _structs(windows: _Selected, over: _Pass, members: Sequence[Member], closing
         own += f" AND {member.rows} > 0" if member.rows else ""
         fields = {f.name: f"_hg_a{i}_{j}" for j, f in enumerate(node.fields)}
         # A row of other windows may hold anything where this query has its partials.
-        answered = _values(member, node).items()
-        values += [f"CASE WHEN {own} THEN {sql} END AS {fields[name]}" for name, sql in answered]
+        answered, rate, limits = _values(member, node), "1.0D", dict[str, str]()
+        if member.estimates is not None:
+            prefix, top = f"_hg_m{i}", tops.get(member.stage.name, 1.0)
+            if top > 1:
+                rate = f"{member.rows} / {member.estimates.total}"
+                source = _stepped(source, member.estimates.layers(prefix, f"{top!r}D"))
+            shown = plain_calls(above)
+            for call in member.estimates.answers:
+                exact = f"CAST({answered[call]} AS {ddl(member.estimates.limit_type(call))})"
+                estimated = (answered[call], exact, exact)
+                if top > 1:
+                    estimated = member.estimates.values(call, prefix, f"{top!r}D")
+                answered[call], lower, upper = estimated
+                limits |= {low(shown[call]): lower, high(shown[call]): upper} if call in shown else {}
+        values += [f"CASE WHEN {own} THEN {sql} END AS {fields[name]}" for name, sql in answered.items()]
         named = Feed(above.stream, None, {name: exp.column(alias) for name, alias in fields.items()})
         columns = [f"{text(named.of(e))} AS {quoted(name)}" for name, e in above.columns.items()]
         having = f" AND ({text(named.of(above.where))})" if above.where is not None else ""
-        struct = f"struct({', '.join([*columns, f'1.0D AS {SAMPLING_RATE}'])})"
-        structs.append(f"CASE WHEN {own}{having} THEN {struct} END AS {quoted(member.stage.name)}")
-    answered_rows = f"SELECT {', '.join(structs)} FROM (SELECT *, {', '.join(values)} FROM {windows.source})"
+        columns += [f"{rate} AS {SAMPLING_RATE}", *(f"{sql} AS {quoted(name)}" for name, sql in limits.items())]
+        structs.append(f"CASE WHEN {own}{having} THEN struct({', '.join(columns)}) END AS {quoted(member.stage.name)}")
+    answered_rows = f"SELECT {', '.join(structs)} FROM (SELECT *, {', '.join(values)} FROM {source})"
     any_answer = " OR ".join(f"{quoted(m.stage.name)} IS NOT NULL" for m in members)
     return queried(windows.rows, f"SELECT * FROM ({answered_rows}) WHERE {any_answer}")
+
+
+def _stepped(source: str, layers: Sequence[Mapping[str, str]]) -> str:
+    """A source with the steps to estimates, layer upon layer."""
+    for layer in layers:
+        source = f"(SELECT *, {', '.join(f'{sql} AS {name}' for name, sql in layer.items())} FROM {source})"
+    return source
 
 
 def _values(member: Member, node: Aggregate) -> dict[str, str]:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from headgate.aggregates import UserAggregate
 from headgate.operators import user
+from headgate.operators.estimates import EVERYTHING, Sampling, taken, tossed
 from headgate.operators.sql import THESE, ddl, floor_div, literal, position, queried, quoted, stacked
 from headgate.operators.tables import Table, over_stream
 from headgate.plan.nodes import ROW_NUM
@@ -70,20 +71,28 @@ def ingested(
     tables: Sequence[Table],
     watches: Sequence[Watch],
     late: Mapping[str, Number],
+    sampling: Sampling = EVERYTHING,
 ) -> DataFrame:
     """The partial rows of all tables for the tuples of a batch, with the figures of the streams beside them.
 
     A stream may come in pieces, which are reduced apart. `late` gives for queries the place below which tuples are left
-    out.
+    out, `sampling` the rates at which tuples are taken.
     """
-    branches = [b for watch in watches for df in batches[watch.stream] for b in _branches(df, watch, tables, late)]
-    return stacked(branches)
+    pieces = [(watch, i, df) for watch in watches for i, df in enumerate(batches[watch.stream])]
+    return stacked(b for watch, i, df in pieces for b in _branches(df, i, watch, tables, late, sampling))
 
 
-def _branches(df: DataFrame, watch: Watch, tables: Sequence[Table], late: Mapping[str, Number]) -> list[DataFrame]:
+def _branches(
+    df: DataFrame,
+    piece: int,
+    watch: Watch,
+    tables: Sequence[Table],
+    late: Mapping[str, Number],
+    sampling: Sampling,
+) -> list[DataFrame]:
     carrier = _carrier(tables, watch.stream) if watch.figures else None
     branches = [
-        _reduced(df, table, i, late, watch, (table.number, i) == carrier)
+        _reduced(df, piece, table, i, late, watch, (table.number, i) == carrier, sampling)
         for table in tables
         for i, feed in enumerate(table.feeds)
         if feed.stream == watch.stream
@@ -142,10 +151,22 @@ def _carrier(tables: Sequence[Table], stream: str) -> tuple[int, int] | None:
     )
 
 
-def _reduced(df: DataFrame, table: Table, i: int, late: Mapping[str, Number], watch: Watch, carries: bool) -> DataFrame:
+def _reduced(
+    df: DataFrame,
+    piece: int,
+    table: Table,
+    i: int,
+    late: Mapping[str, Number],
+    watch: Watch,
+    carries: bool,
+    sampling: Sampling,
+) -> DataFrame:
     """The partial rows that the tuples of a feed make, with the figures of the stream where they are carried along."""
     feed, gaps = table.feeds[i], table.gaps
     conditions = {m.guard: _conditions(m.guard.where[i], feed.place, late.get(m.stage.name)) for m in table.members}
+    rates = {guard: sampling.rate(guard.sample) for guard in conditions}
+    for guard, rate in rates.items():
+        conditions[guard] += [taken(rate)] if rate < 1 else []
     counts = _any_of(conditions.values())
     if watch.marked:
         counts.append(f"{MALFORMED} IS NULL")
@@ -164,14 +185,16 @@ def _reduced(df: DataFrame, table: Table, i: int, late: Mapping[str, Number], wa
         start = f"CASE WHEN {counted} THEN {start} END"
     starts = start if table.eager is None else f"explode({start})"
     group = ", ".join([*(f"{sql} AS {name}" for name, sql in keys.items()), f"{starts} AS {_START}"])
-    tuples = f"{THESE} WHERE {where}"
+    these = tossed(THESE, sampling.seed(watch.stream, piece)) if min(rates.values()) < 1 else THESE
+    tuples = f"{these} WHERE {where}"
     if table.eager is not None:
         tuples, group = f"(SELECT *, {group} FROM {tuples})", ", ".join([*keys, _START])
     if table.state is not None:
         return _states(df, table, i, group, tuples)
     apart = len(conditions) > 1
     columns = {
-        c.name: f"CAST({c.sql(i, conditions[c.guard] if apart else ())} AS {ddl(c.type)})" for c in table.columns
+        c.name: f"CAST({c.sql(i, conditions[c.guard] if apart else (), 1 / rates[c.guard])} AS {ddl(c.type)})"
+        for c in table.columns
     }
     if carries:
         columns |= {figure(watch.stream, name): sql for name, sql in _figure_sql(df, watch).items()}

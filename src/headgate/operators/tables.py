@@ -25,6 +25,7 @@ from sqlglot import exp
 
 from headgate.aggregates import AggregateFunction, Merge, UserAggregate
 from headgate.aggregates.builtin import COUNT_ROWS
+from headgate.operators.estimates import Estimates
 from headgate.operators.lower import lower
 from headgate.operators.partials import PartialColumn, call_holes
 from headgate.operators.rollup import WINDOW_ID
@@ -32,6 +33,7 @@ from headgate.operators.sql import bound, ddl, literal, position, text
 from headgate.plan.feeds import Feed
 from headgate.plan.nodes import WINDOW_END, WINDOW_START, Call
 from headgate.plan.stages import Stage
+from headgate.shedding.estimators import estimator
 from headgate.windows import Landmark, Number, Panes, Sliding
 from headgate.windows.panes import gcd
 
@@ -45,6 +47,8 @@ class Guard:
     where: tuple[str, ...]
     lateness: tuple[Number, Number]
     """Windows with the same slide and the same rest of range by slide end at the same places."""
+    sample: str = ""
+    """The query whose rate says which of them are taken, if it is one that is estimated."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,19 @@ class TableColumn:
     def meaning(self) -> str:
         """What it holds: a column of the same meaning can take its place."""
         sql = "; ".join(self.sql(i, ()) for i in range(len(self.calls)))
-        return f"{sql} of {self.guard.where} late by {', '.join(map(str, self.guard.lateness))}"
+        sampled = f" sampled for {self.guard.sample}" if self.guard.sample else ""
+        return f"{sql} of {self.guard.where}{sampled} late by {', '.join(map(str, self.guard.lateness))}"
 
-    def sql(self, feed: int, conditions: Sequence[str]) -> str:
-        """The Spark aggregate that reduces tuples of a feed to the column, of those that meet the conditions."""
+    def sql(self, feed: int, conditions: Sequence[str], weight: float = 1.0) -> str:
+        """The Spark aggregate that reduces tuples of a feed to the column, of those that meet the conditions.
+
+        A tuple that is taken stands for so many as its weight says.
+        """
         call = self.calls[feed]
         met = [*([text(call.where)] if call.where is not None else []), *conditions]
         holes = call_holes(call, self.attributes[feed])
         holes["f"] = f" FILTER (WHERE {' AND '.join(f'({c})' for c in met)})" if met else ""
+        holes["w"] = f"{weight!r}D"
         return self.template.format(**holes)
 
 
@@ -96,6 +105,8 @@ class Member:
     """The answer of each bounded call, and the ends of the window, as Spark SQL."""
     rows: str | None = None
     """The column that counts its tuples, where not every group of the table has some."""
+    estimates: Estimates | None = None
+    """How its answers are made from a sample, if they are."""
 
 
 @dataclass
@@ -198,16 +209,18 @@ def shared_tables(
     frames: Mapping[str, DataFrame],
     first: int = 0,
     layouts: Sequence[Mapping[str, Any]] = (),
+    confidences: Mapping[str, float] | None = None,
 ) -> list[Table]:
     """The tables of some aggregating stages; `frames` are DataFrames with the columns of the streams.
 
-    The number of the first new table is given. Stages that have a table on disk, by its layout, keep it.
+    The number of the first new table is given. Stages that have a table on disk, by its layout, keep it. Those with a
+    confidence are estimated from samples.
     """
     tables: list[Table] = []
     known = {name for layout in layouts for name in layout["stages"]}
     for stage in sorted(stages, key=lambda s: (s.name in known, _fineness(s)), reverse=True):
         own = [layout for layout in layouts if stage.name in layout["stages"]]
-        _Seat(stage, frames, first, own).take(tables)
+        _Seat(stage, frames, first, own, (confidences or {}).get(stage.name)).take(tables)
     for table in tables:
         _count_tuples(table)
     return tables
@@ -223,7 +236,12 @@ class _Seat:
     """Finds or makes the tables for one query."""
 
     def __init__(
-        self, stage: Stage, frames: Mapping[str, DataFrame], first: int, layouts: Sequence[Mapping[str, Any]]
+        self,
+        stage: Stage,
+        frames: Mapping[str, DataFrame],
+        first: int,
+        layouts: Sequence[Mapping[str, Any]],
+        confidence: float | None,
     ) -> None:
         assert stage.aggregate is not None
         assert stage.choice is not None
@@ -244,7 +262,8 @@ class _Seat:
                 self.eager = self.window if stage.choice.strategy == "eager" else None
                 self.length = self.length if self.eager else Panes.of(self.window).length
         where = tuple(text(f.where) if f.where is not None else "" for f in stage.feeds)
-        self.guard = Guard(where, (self.window.slide, beyond))
+        self.guard = Guard(where, (self.window.slide, beyond), stage.name if confidence is not None else "")
+        self._confidence = confidence
 
     def take(self, tables: list[Table]) -> None:
         """Adds the query to a table that fits, or to a new one; what is not bounded has tables of its own."""
@@ -261,9 +280,14 @@ class _Seat:
         assert keys is not None
         member = Member(self.stage, self.guard, keys)
         table.members.append(member)
+        if self._confidence is not None:
+            total = self._column(table, Call("", COUNT_ROWS), "sum({w}){f}", Merge.SUM, T.DoubleType())
+            member.estimates = Estimates(total.name)
         for call in self.node.calls:
             if isinstance(call.function, AggregateFunction) and call.bounded:
                 member.finals[call.name] = self._final(table, call, call.function)
+                if member.estimates is not None:
+                    self._estimate(table, member.estimates, call, call.function)
         if self.node.window is not None:
             for name, place in zip((WINDOW_START, WINDOW_END), self._ends(), strict=True):
                 member.finals[name] = bound(self.tuples, self.window.attr, place)
@@ -342,6 +366,25 @@ class _Seat:
         if function.native:
             final = f"CAST({final} AS {self._types([function.native.format(**holes)])[0].simpleString()})"
         return final
+
+    def _estimate(self, table: Table, estimates: Estimates, call: Call, function: AggregateFunction) -> None:
+        """Adds what the call needs to be estimated from a sample."""
+        assert self._confidence is not None
+        if function.name == "count" and len(call.arguments) > 1:
+            given = exp.and_(*(exp.paren(a.copy()).is_(exp.null()).not_() for a in call.arguments))
+            call = replace(call, arguments=(exp.case().when(given, exp.Literal.number(1)),))
+        how, holes = estimator(function, self._confidence), call_holes(call, self.node.attribute) | {"w": "1D"}
+        names = {
+            p.name: self._column(table, call, p.sql, p.merge, self._types([p.sql.format(**holes)])[0]).name
+            for p in how.partials
+        }
+        if function.native:
+            type_ = self._types([function.native.format(**holes)])[0]
+        elif function.name in ("min", "max", "bool_and", "bool_or"):
+            type_ = self._types([holes["x"]])[0]
+        else:
+            type_ = T.LongType() if function.name == "count" else T.DoubleType()
+        estimates.add(call.name, how, names, type_)
 
     def _column(self, table: Table, call: Call, template: str, merge: Merge, type_: T.DataType) -> TableColumn:
         calls = tuple(over_stream(call, f) for f in self.stage.feeds)

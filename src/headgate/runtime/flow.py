@@ -22,9 +22,10 @@ from headgate.runtime.failures import plain_errors
 from headgate.runtime.folder import Folder
 from headgate.runtime.lookups import Tables
 from headgate.runtime.loop import Loop, Outlet
-from headgate.runtime.policy import Policy, exact
 from headgate.runtime.run import Inputs, Run, check_output
 from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
+from headgate.shedding.estimators import check_estimated
+from headgate.shedding.policy import Estimate, Policy, exact
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -78,6 +79,7 @@ class Flow:
         self._queries: dict[str, Continuous] = {}
         self._texts: dict[str, str] = {}
         self._read: dict[str, list[str]] = {}
+        self._policies: dict[str, Policy] = {}
         self._outlets: list[Outlet] = []
         self._tables = Tables(self._spark)
         self._anew: set[str] = set()
@@ -127,7 +129,10 @@ class Flow:
         except BindError as error:
             raise type(error)(f"query {name}: {error}") from None
         bounded = [n for n, s in self._sources.items() if isinstance(s, DataFrame) and not s.isStreaming]
-        self._queries[name] = continuous(name, plan, strategy, bounded)
+        query = continuous(name, plan, strategy, bounded)
+        if isinstance(policy, Estimate):
+            check_estimated(query)
+        self._queries[name], self._policies[name] = query, policy or exact()
         self._read[name] = [q for q in self._readable() if q != name and _reads(ast, q)]
         # Another answer of what it reads is another answer of its own.
         texts = (f"{to_sql(ast)} {policy or exact()}", *(self._texts[q] for q in self._read[name]))
@@ -141,7 +146,7 @@ class Flow:
             raise FlowError(f"there is no query {name} in the flow: {did_you_mean(name, self._queries)}")
         if readers := [q for q, read in self._read.items() if name in read]:
             raise FlowError(f"query {', '.join(readers)} reads {name}: drop it first")
-        del self._queries[name], self._texts[name], self._read[name]
+        del self._queries[name], self._texts[name], self._read[name], self._policies[name]
         self._anew.discard(name)
         self._outlets = [o for o in self._outlets if o.of != name or o.output == "bad"]
 
@@ -196,6 +201,7 @@ class Flow:
             self._texts,
             list(self._outlets),
             self._tables,
+            dict(self._policies),
             frozenset(self._anew),
         )
         return loop, Inputs(self._spark, self._sources, self._schemas, self._needed())

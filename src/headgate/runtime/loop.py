@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headgate.operators.closing import Closing, answers
+from headgate.operators.estimates import EVERYTHING, Sampling, high, low, plain_calls
 from headgate.operators.ingest import (
     FIGURES_OBSERVED,
     GROUP,
@@ -70,12 +71,14 @@ from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, w
 from headgate.runtime.sinks import MemorySink, Sink
 from headgate.runtime.state import State
 from headgate.runtime.tuples import Keeper, Tuples
+from headgate.shedding.policy import Estimate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headgate.plan.stages import Continuous
     from headgate.runtime.lookups import Tables
+    from headgate.shedding.policy import Policy
     from headgate.windows import Number
 
 #: The tuples of a batch by stream, in pieces.
@@ -119,6 +122,7 @@ class Loop:
         texts: Mapping[str, str],
         outlets: Sequence[Outlet],
         tables: Tables,
+        policies: Mapping[str, Policy],
         anew: Collection[str] = (),
     ) -> None:
         self.spark, self.queries, self.outlets = spark, queries, outlets
@@ -147,7 +151,9 @@ class Loop:
         ]
         self.manifest = self._manifests.last()
         known = without_dropped(self.manifest, self.stages, self._texts, anew, self.root.path)
-        self.levels = levels(list(self.stages.values()), self._watches, self._frames, known.tables)
+        self._policies = policies
+        confidences = {name: p.confidence for name, p in policies.items() if isinstance(p, Estimate)}
+        self.levels = levels(list(self.stages.values()), self._watches, self._frames, known.tables, confidences)
         self.manifest = with_added(known, self.stages, self._texts, self.levels)
         self._state = State(spark, self.root, self.levels)
         keepers = [
@@ -195,7 +201,8 @@ class Loop:
         watch = _Stopwatch()
         # The time that passed while the flow was down is not time in which its sources were quiet.
         held = not self.reports
-        decision = self._decide({"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held})
+        about: dict[str, Any] = {"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held}
+        decision = self._decide(about | {"rates": self._rates()})
         with plain_errors(), ThreadPoolExecutor(1) as aside:
             watch.lap("decide")
             batches = {name: self._with_numbers(name, pieces) for name, pieces in batches.items()}
@@ -203,7 +210,8 @@ class Loop:
             streams = self._looked_up(first, batches, tables)
             # Joins need not wait for punctuation. Whether tuples are late is found out meanwhile.
             matching = aside.submit(self._matched, first, self._new_tuples(first.joining, streams, {}))
-            manifest, figures = self._ingest(first, streams, self.manifest)
+            sampling = Sampling(decision["rates"], self.batch)
+            manifest, figures = self._ingest(first, streams, self.manifest, sampling)
             watch.lap("ingest")
             self._progress(batches, figures, decision)
             late, bad = self._late(streams, figures), self._bad(batches, figures)
@@ -216,7 +224,7 @@ class Loop:
             for level in self.levels:
                 if level is not first:
                     streams = self._looked_up(level, streams, tables)
-                    manifest, _ = self._ingest(level, streams, manifest, figures)
+                    manifest, _ = self._ingest(level, streams, manifest, EVERYTHING, figures)
                 passed_on(level, punctuated)
                 now_closed = closed_windows(level, manifest, punctuated)
                 closing = closings(level, manifest, now_closed, punctuated.boxes)
@@ -334,10 +342,20 @@ class Loop:
         reach("decided")
         return decision
 
+    def _rates(self) -> dict[str, float]:
+        """At which rates tuples are taken, by query."""
+        fixed = {name: p.rate for name, p in self._policies.items() if isinstance(p, Estimate)}
+        return {name: rate for name, rate in fixed.items() if rate is not None}
+
     # Ingest
 
     def _ingest(
-        self, level: Level, batches: Batches, manifest: Manifest, known: Mapping[str, Any] | None = None
+        self,
+        level: Level,
+        batches: Batches,
+        manifest: Manifest,
+        sampling: Sampling,
+        known: Mapping[str, Any] | None = None,
     ) -> tuple[Manifest, dict[str, Any]]:
         """Adds the partial rows of a batch to the state of a level, and gives what is found out about its streams.
 
@@ -348,10 +366,10 @@ class Loop:
             return manifest, {}
         closed_before = self._lateness.closed_before(self.manifest)
         late = closed_before if known is not None and self._has_late(batches, known) else {}
-        figures = self._ingested(level, batches, watches, late)
+        figures = self._ingested(level, batches, watches, late, sampling)
         if known is None and self._has_late(batches, figures):
             # Rare, so it may cost a second pass.
-            figures |= self._ingested(level, batches, watches, closed_before)
+            figures |= self._ingested(level, batches, watches, closed_before, sampling)
         reach("ingested")
         folder = self._state.folder(self.batch, level.depth)
         if known is None:
@@ -364,9 +382,14 @@ class Loop:
         return replace(manifest, files=(*manifest.files, written)), figures
 
     def _ingested(
-        self, level: Level, batches: Batches, watches: Sequence[Watch], late: Mapping[str, Number]
+        self,
+        level: Level,
+        batches: Batches,
+        watches: Sequence[Watch],
+        late: Mapping[str, Number],
+        sampling: Sampling,
     ) -> dict[str, Any]:
-        rows = ingested(batches, level.tables, watches, late)
+        rows = ingested(batches, level.tables, watches, late, sampling)
         observed = Observation()
         columns = level.columns(rows, frozenset(w.stream for w in watches))
         axes = list(level.axes.values()) if any(level.reduces(stream) for stream in batches) else []
@@ -523,7 +546,8 @@ class Loop:
         parts = []
         if closings:
             files = self._state.needed(manifest, level, closings)
-            if files and (rows := answers(self._state.read(level, files), level.tables, closings)) is not None:
+            tops = {name: 1 / rate for name, rate in self._rates().items()}
+            if files and (rows := answers(self._state.read(level, files), level.tables, closings, tops)) is not None:
                 parts.append(rows)
         for name, stage in level.passing_on.items():
             if set(stage.streams) & set(batches):
@@ -584,13 +608,25 @@ class Loop:
         # The columns are known: Spark would run a job to find them out.
         if stage not in self._answer_schemas:
             plan = self.queries[stage].plan if stage in self.queries else self.stages[stage].plan
-            self._answer_schemas[stage] = answer(plan, self._frames).schema
+            self._answer_schemas[stage] = StructType([*answer(plan, self._frames).schema, *self._limits(stage)])
         schema = self._answer_schemas[stage]
         if not batches:
             return _empty(self.spark, schema)
         paths = [f"{self.root.path}/{self._answers(stage, batch)}" for batch in batches]
         rows = self.spark.read.schema(StructType([StructField(stage, schema)])).parquet(*paths)
         return rows.where(f"{quoted(stage)} IS NOT NULL").select(f"{quoted(stage)}.*")
+
+    def _limits(self, stage: str) -> list[StructField]:
+        """The columns of the limits of a query that is estimated."""
+        members = [m for level in self.levels for table in level.tables for m in table.members]
+        found = []
+        for member in members:
+            if member.stage.name == stage and member.estimates is not None and member.stage.above is not None:
+                for call, column in plain_calls(member.stage.above).items():
+                    if call in member.estimates.answers:
+                        type_ = member.estimates.limit_type(call)
+                        found += [StructField(low(column), type_), StructField(high(column), type_)]
+        return found
 
     # Commit
 

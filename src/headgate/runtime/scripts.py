@@ -19,6 +19,8 @@ from headgate.runtime import sinks, sources
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.files import OPTIONS
 from headgate.runtime.flow import Flow
+from headgate.shedding.estimators import check_estimated
+from headgate.shedding.policy import Policy, estimate, exact
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +43,7 @@ _PACKETS: dict[str, type] = {
 }
 _KINDS = {str: "a text in quotes", int: "a whole number", float: "a number"}
 _MOST_FILES = "max_files_per_batch"
+_ESTIMATE: dict[str, type] = {"confidence": float, "weight": float, "priority": int, "rate": float}
 
 
 def flow_of(script: Script, spark: SparkSession, name: str, checkpoint: str) -> Flow:
@@ -64,7 +67,7 @@ def flow_of(script: Script, spark: SparkSession, name: str, checkpoint: str) -> 
     for table in script.tables:
         flow.table(table.name, _rows(table, spark))
     for query in script.queries:
-        flow.query(query.name, to_sql(query.statement.expression), strategy=_strategy(query))
+        flow.query(query.name, to_sql(query.statement.expression), _policy(query), _strategy(query))
     for sink in script.sinks:
         flow.sink(sink.of, _sink(sink), sink.output)
     return flow
@@ -81,6 +84,7 @@ def check_script(script: Script) -> None:
         if table.statement.format.lower() in OPTIONS:
             _files(table, table.statement.format.lower())
     for query in script.queries:
+        _policy(query)
         continuous(query.name, query.plan, _strategy(query))
     for sink in script.sinks:
         _sink(sink)
@@ -182,18 +186,32 @@ def _rule(stream: ScriptStream) -> Rule | None:
 
 
 def _strategy(query: ScriptQuery) -> Strategy | None:
-    """The strategy that WITH asks for; every other property is checked too."""
-    what = f"query {query.name}"
-    shed = query.properties.get("shed", "exact")
-    if shed in ("estimate", "subset"):
-        raise ScriptError(f"{what}: shed = '{shed}' does not run yet: leave it out, or write shed = 'exact'")
-    given = _checked(what, "property", query.properties, {"strategy": str, "shed": str})
-    if shed != "exact":
-        raise ScriptError(f"{what}: unknown shed = '{shed}': write shed = 'exact', or leave it out")
-    strategy: Strategy | None = given.get("strategy")
+    """The strategy that WITH asks for."""
+    strategy = query.properties.get("strategy")
     if strategy not in (None, "eager", "paned"):
-        raise ScriptError(f"{what}: unknown strategy = '{strategy}': write 'eager' or 'paned', or leave it out")
-    return strategy
+        raise ScriptError(
+            f"query {query.name}: unknown strategy = {strategy!r}: write 'eager' or 'paned', or leave it out"
+        )
+    return strategy  # type: ignore[return-value]
+
+
+def _policy(query: ScriptQuery) -> Policy:
+    """What WITH promises under overload; every property is checked."""
+    what, shed = f"query {query.name}", query.properties.get("shed", "exact")
+    if shed == "subset":
+        raise ScriptError(f"{what}: shed = 'subset' does not run yet: leave it out, or write shed = 'exact'")
+    if shed not in ("exact", "estimate"):
+        raise ScriptError(f"{what}: unknown shed = {shed!r}: write 'exact' or 'estimate', or leave it out")
+    known = {"strategy": str, "shed": str} | (_ESTIMATE if shed == "estimate" else {})
+    given = _checked(what, "property", query.properties, known)
+    if shed == "exact":
+        return exact()
+    try:
+        policy = estimate(**{name: value for name, value in given.items() if name in _ESTIMATE})
+    except Error as error:
+        raise ScriptError(f"{what}: {str(error).removeprefix('hg.estimate: ')}") from None
+    check_estimated(continuous(query.name, query.plan, _strategy(query)))
+    return policy
 
 
 # Sinks

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from headgate.aggregates import AggregateFunction, Merge, Partial, builtin
 from headgate.errors import FlowError
+from headgate.plan.stages import Continuous
 from headgate.shedding.intervals import (
     MEANS,
     SUMS,
@@ -75,6 +76,19 @@ def samplable(name: str, distinct: bool = False) -> bool:
     """
     function = builtin(name)
     return function is not None and function.name in _SAMPLABLE and not distinct
+
+
+def check_estimated(query: Continuous) -> None:
+    """Raises an error if a query cannot be answered from a sample."""
+    what, otherwise = f"query {query.name} cannot be estimated", "answer it exactly, hg.exact()"
+    if len(query.stages) != 1 or query.stages[0].aggregate is None or query.stages[0].holds:
+        raise FlowError(f"{what}: only an aggregate over streams can, and no query of queries or joins; {otherwise}")
+    for call in query.stages[0].aggregate.calls:
+        name = call.function.name if isinstance(call.function, AggregateFunction) else "an aggregate of your own"
+        if not isinstance(call.function, AggregateFunction) or not samplable(name, call.distinct):
+            raise FlowError(f"{what}: there is no rule by which {call.name} follows from a sample; {otherwise}")
+        if not call.bounded:
+            raise FlowError(f"{what}: {call.name} needs all values, and is not estimated yet; {otherwise}")
 
 
 def estimator(function: AggregateFunction, confidence: float) -> Estimator:

@@ -1,0 +1,121 @@
+"""Answers from samples: estimates and their limits, over merged partials, as Spark SQL."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import types as T
+from sqlglot import exp
+
+from headgate.operators.sql import ddl, moving
+from headgate.plan.feeds import Feed
+from headgate.shedding.estimators import Estimator
+
+#: The uniform number of a tuple, by which it is taken or not: a BIGINT.
+COIN = "_hg_coin"
+_ID = "_hg_id"
+_LOW, _HIGH = "_low", "_high"
+_HALF = 1 << 63
+
+
+def tossed(source: str, seed: int) -> str:
+    """The tuples of a source with a coin each. The same tuples in the same partitions get the same coins."""
+    numbered = f"(SELECT *, monotonically_increasing_id() AS {_ID} FROM {source})"
+    return f"(SELECT *, xxhash64({_ID}, {moving(seed, _ID)}) AS {COIN} FROM {numbered})"
+
+
+def taken(rate: float) -> str:
+    """Whether a tuple is taken at a rate, as SQL. What is taken at a lower rate is also taken at a higher one."""
+    return f"{COIN} < {moving(round(rate * 2 * _HALF) - _HALF, COIN)}" if rate < 1 else "true"
+
+
+def low(name: str) -> str:
+    """The column of the lower limit.
+
+    >>> low("n"), high("n")
+    ('n_low', 'n_high')
+    """
+    return f"{name}{_LOW}"
+
+
+def high(name: str) -> str:
+    """The column of the upper limit."""
+    return f"{name}{_HIGH}"
+
+
+def plain_calls(above: Feed) -> dict[str, str]:
+    """The calls that are a column of the answer as they are, which has limits then, and what it is called."""
+    return {e.name: name for name, e in above.columns.items() if isinstance(e, exp.Column)}
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """At which rates tuples are taken in a batch, by query, and what its coins depend on."""
+
+    rates: Mapping[str, float]
+    batch: int
+
+    def rate(self, query: str) -> float:
+        """The rate of a query, or 1."""
+        return self.rates.get(query, 1.0)
+
+    def seed(self, stream: str, piece: int) -> int:
+        """A number of its own for each piece of a stream in a batch."""
+        digest = hashlib.blake2b(f"{self.batch} {stream} {piece}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest, signed=True)
+
+
+EVERYTHING = Sampling({}, 0)
+
+
+@dataclass
+class Estimates:
+    """How the calls of a query are estimated."""
+
+    total: str
+    """The column with the weight of all its tuples: how many they stand for."""
+    steps: dict[str, str] = field(default_factory=dict)
+    """Expressions on the way, each over columns and those before it."""
+    answers: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    """The estimate of each call, and both of its limits."""
+    types: dict[str, T.DataType] = field(default_factory=dict)
+    """The type of each call's exact answer, which its estimate has too."""
+
+    def add(self, call: str, how: Estimator, partials: Mapping[str, str], type_: T.DataType) -> None:
+        """Adds a call, whose partials are columns of these names, and whose answer has this type."""
+        self.types[call] = type_
+        own = f"_hg_e{len(self.answers)}_"
+        holes = {**partials, "top": "{top}"}
+        for step in how.steps:
+            self.steps[f"{own}{step.name}"] = step.sql.format(**holes)
+            holes[step.name] = f"{own}{step.name}"
+        self.answers[call] = (how.value.format(**holes), how.low.format(**holes), how.high.format(**holes))
+
+    def layers(self, prefix: str, top: str) -> list[dict[str, str]]:
+        """The steps, those that need no other one first; names begin with a prefix of the query's own."""
+        depths: dict[str, int] = {}
+        for name, sql in self.steps.items():
+            before = [depths[word] for word in re.findall(r"\w+", sql) if word in depths]
+            depths[name] = 1 + max(before, default=-1)
+        found: list[dict[str, str]] = [{} for _ in range(1 + max(depths.values(), default=-1))]
+        for name, sql in self.steps.items():
+            found[depths[name]][f"{prefix}{name}"] = self._filled(sql, prefix, top)
+        return found
+
+    def values(self, call: str, prefix: str, top: str) -> tuple[str, str, str]:
+        """The estimate of a call and its limits, over the steps."""
+        value, *limits = (self._filled(sql, prefix, top) for sql in self.answers[call])
+        value = f"round({value})" if isinstance(self.types[call], T.IntegralType) else value
+        lower, upper = (f"CAST({limit} AS {ddl(self.limit_type(call))})" for limit in limits)
+        return f"CAST({value} AS {ddl(self.types[call])})", lower, upper
+
+    def limit_type(self, call: str) -> T.DataType:
+        """The type of the limits of a call: those of a whole number need not be whole."""
+        return T.DoubleType() if isinstance(self.types[call], T.NumericType) else self.types[call]
+
+    def _filled(self, sql: str, prefix: str, top: str) -> str:
+        names = re.sub(r"\w+", lambda word: prefix + word[0] if word[0] in self.steps else word[0], sql)
+        return names.replace("{top}", top)

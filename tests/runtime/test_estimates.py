@@ -1,0 +1,96 @@
+"""Estimates in a flow: answers from samples, each with limits that hold the exact one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.runtime.test_flow import told
+from tests.support import assert_same, collected
+
+import headgate as hg
+from headgate.runtime.run import Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+SQL = (
+    "SELECT k, count(*) AS n, sum(v) AS s, avg(v) AS a, max(v) AS hi, stddev(v) AS sd, sum(v) / count(*) AS r"
+    " [RANGE 400, SLIDE 100, WA ts] FROM S WHERE v % 7 > 0 GROUP BY k"
+)
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> DataFrame:
+    """Tuples of forty keys, some of them rare, with values that are the same over and over."""
+    columns = ("id div 60 AS ts", "CAST(floor(40 * pow(rand(7), 2)) AS INT) AS k", "CAST(50 * rand(8) AS INT) AS v")
+    return spark.range(60_000, numPartitions=3).selectExpr(*columns).localCheckpoint()
+
+
+def estimated(spark: SparkSession, folder: Path, rows: DataFrame, **policy: Any) -> Run:
+    flow = hg.Flow(spark, "test", str(folder))
+    flow.stream("S", rows, progress=hg.progress("ts", ordered=True))
+    flow.query("q", SQL, policy=hg.estimate(**policy))
+    flow.query("exact", SQL)
+    return flow.run_available()
+
+
+def test_limits_hold_the_exact_answer(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    run = estimated(spark, tmp_path, rows, rate=0.3)
+    given = {(r.k, r.window_start): r for r in run.results("q").collect()}
+    exact = {(r["k"], r["window_start"]): r for r in collected(run.results("exact"))}
+    assert given.keys() <= exact.keys()
+    assert len(given) > 500
+    assert [c for c in run.results("q").columns if c not in run.results("exact").columns] == [
+        f"{call}_{side}" for call in ("n", "s", "a", "hi", "sd") for side in ("low", "high")
+    ]
+    for call in ("n", "s", "a"):
+        cells = [(getattr(r, f"{call}_low"), exact[key][call], getattr(r, f"{call}_high")) for key, r in given.items()]
+        held = [(low is None or low <= value) and (high is None or value <= high) for low, value, high in cells]
+        assert sum(held) >= 0.985 * len(held), call
+    for call in ("n", "s"):
+        total, wanted = sum(getattr(r, call) for r in given.values()), sum(r[call] for r in exact.values())
+        assert total == pytest.approx(wanted, rel=0.05)
+    assert all(r.hi <= exact[key]["hi"] and r.hi_low == r.hi and r.hi_high is None for key, r in given.items())
+    rates = [r.sampling_rate for r in given.values()]
+    assert rates == pytest.approx([0.3] * len(rates))
+
+
+def test_nothing_is_estimated_where_nothing_is_shed(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    run = estimated(spark, tmp_path, rows)
+    given = [row.asDict() for row in run.results("q").collect()]
+    for row in given:
+        for call in ("n", "s", "a", "hi", "sd"):
+            assert row.pop(f"{call}_low") == row.pop(f"{call}_high") == pytest.approx(row[call], nan_ok=True)
+        assert row.pop("sampling_rate") == 1.0
+    assert_same(given, collected(run.results("exact")))
+
+
+def test_a_sample_is_the_same_each_time(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    first, second = (estimated(spark, tmp_path / name, rows, rate=0.1).results("q") for name in "ab")
+    assert sorted(first.collect()) == sorted(second.collect())
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT count(DISTINCT v) AS d [RANGE 10, SLIDE 10, WA ts] FROM S", "there is no rule by which"),
+        ("SELECT mode(v) AS m [RANGE 10, SLIDE 10, WA ts] FROM S", "there is no rule by which"),
+        ("SELECT median(v) AS m [RANGE 10, SLIDE 10, WA ts] FROM S", "is not estimated yet"),
+        ("SELECT k, v FROM S", "only an aggregate over streams can"),
+    ],
+)
+def test_what_cannot_be_estimated(spark: SparkSession, tmp_path: Path, rows: DataFrame, sql: str, message: str) -> None:
+    flow = hg.Flow(spark, "test", str(tmp_path))
+    flow.stream("S", rows)
+    with told(hg.FlowError, "query q cannot be estimated", message, "hg.exact()"):
+        flow.query("q", sql, policy=hg.estimate())
+
+
+@pytest.mark.parametrize("wrong", [{"rate": 1.5}, {"rate": 0}, {"confidence": 1}, {"weight": -1}])
+def test_policies_that_make_no_sense(wrong: dict[str, Any]) -> None:
+    ((word, value),) = wrong.items()
+    with told(hg.FlowError, f"hg.estimate: {word}={value}: give a"):
+        hg.estimate(**wrong)
