@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from headgate.plan.nodes import Node
     from headgate.plan.stages import Continuous
+    from headgate.runtime.manifest import Manifest
     from headgate.runtime.sources import Files, Source
 
 
@@ -182,7 +183,7 @@ class Flow:
             raise FlowError(f"flow {self.name} has no streams: add one with flow.stream(...)")
         if not self._queries:
             raise FlowError(f"flow {self.name} has no queries: add one with flow.query(...)")
-        run = Run(self, *self._prepared())
+        run = Run(self, *self._definition()(None))
         self.changed()
         return run
 
@@ -190,21 +191,25 @@ class Flow:
         """Takes note that the queries that there are now run: from here on they are not new any more."""
         self._anew.clear()
 
-    def _prepared(self) -> tuple[Loop, Inputs]:
-        """What runs the queries that there are now."""
-        loop = Loop(
-            self._spark,
-            self.checkpoint,
-            self._schemas,
-            self._rules,
-            dict(self._queries),
-            self._texts,
-            list(self._outlets),
-            self._tables,
-            dict(self._policies),
-            frozenset(self._anew),
-        )
-        return loop, Inputs(self._spark, self._sources, self._schemas, self._needed())
+    @property
+    def names(self) -> list[str]:
+        """The names of the queries."""
+        return list(self._queries)
+
+    def _definition(self) -> Callable[[Manifest | None], tuple[Loop, Inputs]]:
+        """What makes that which runs the queries that there are now, whatever changes meanwhile.
+
+        Without a manifest of a loop that runs, it goes on from the one on disk.
+        """
+        needed = self._needed()
+        parts = (dict(self._queries), dict(self._texts), list(self._outlets), self._tables, dict(self._policies))
+        anew = frozenset(self._anew)
+
+        def prepare(manifest: Manifest | None) -> tuple[Loop, Inputs]:
+            loop = Loop(self._spark, self.checkpoint, self._schemas, self._rules, *parts, anew, manifest)
+            return loop, Inputs(self._spark, self._sources, self._schemas, needed)
+
+        return prepare
 
     def _catalog(self) -> Catalog:
         streams = []

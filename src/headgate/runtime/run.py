@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -175,6 +176,11 @@ class Run:
         self._error: BaseException | None = None
         self._stopping = False
         self._ticker: threading.Thread | None = None
+        self._asking = threading.RLock()
+        self._changer = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-{self.name}-changes")
+        self._next_change: Future[None] | None = None
+        self._last: dict[str, list[DataFrame]] = {}
+        """The tuples of the last batch, of streams that can be read again."""
 
     # How it is run
 
@@ -239,6 +245,7 @@ class Run:
                 df.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
                 with self._inputs.batches(df, self._query, self._loop.reads) as batches:
                     self._loop.run(batches, batch)
+                    self._last = {name: pieces for name, pieces in batches.items() if name in self._inputs.direct}
             except BaseException as error:
                 self._error = error
                 raise
@@ -263,34 +270,57 @@ class Run:
     def query(self, name: str, sql: str | Query, sink: object = None, **options: Any) -> None:
         """Adds a query while the flow runs, as `Flow.query` does, with a sink for its answers.
 
-        It answers from its first whole window on. What runs is not disturbed.
+        It answers from its first whole window on. What runs is not disturbed: changes are prepared beside the batches,
+        those that are asked for meanwhile together.
         """
-        self._flow.query(name, sql, **options)
+        with self._asking:
+            # One of this name that is being dropped is not gone on with.
+            self._flow.query(name, sql, **{**options, "anew": True})
         try:
-            if sink is not None:
-                self._flow.sink(name, sink)
-            self._change()
+            with self._asking:
+                if sink is not None:
+                    self._flow.sink(name, sink)
+                self._check_columns()
+                change = self._change()
+            change.result()
         except Error:
             self._flow.drop(name)
             raise
 
     def drop(self, name: str) -> None:
         """Takes a query away while the flow runs."""
-        if list(self._loop.queries) == [name]:
-            raise FlowError(f"{name} is the only query of flow {self.name}: stop the flow instead")
-        self._flow.drop(name)
-        self._change()
+        with self._asking:
+            if self._flow.names == [name]:
+                raise FlowError(f"{name} is the only query of flow {self.name}: stop the flow instead")
+            self._flow.drop(name)
+            change = self._change()
+        change.result()
 
-    def _change(self) -> None:
-        # It takes a while to prepare, in which batches go on.
-        loop, inputs = self._flow._prepared()
-        for stream in inputs.streaming:
-            if missing := set(inputs.needed[stream]) - set(self._inputs.needed[stream]):
+    def _check_columns(self) -> None:
+        needed = self._flow._needed()
+        for stream in self._inputs.streaming:
+            if missing := set(needed[stream]) - set(self._inputs.needed[stream]):
                 columns = ", ".join(sorted(missing))
                 raise FlowError(f"stream {stream} does not pass on {columns} yet: stop the flow, and start it again")
+
+    def _change(self) -> Future[None]:
+        """Lets what has been asked for come about; one that waits for its turn will do for several."""
+        if self._next_change is None:
+            self._next_change = self._changer.submit(self._changed)
+        return self._next_change
+
+    def _changed(self) -> None:
+        """Prepares all that has been asked for, and puts it in place."""
+        with self._asking:
+            self._next_change, prepare = None, self._flow._definition()
+        loop, inputs = prepare(self._loop.manifest)
+        # New code is slow until it has run: so it runs over what the last batch had, before it counts.
+        loop.rehearse(self._last)
         with self._lock:
             self._loop, self._inputs = loop.after(self._loop), inputs
-        self._flow.changed()
+        with self._asking:
+            if self._next_change is None:
+                self._flow.changed()
 
     # How it is watched and stopped
 
