@@ -28,8 +28,8 @@ _KEYS = ("srcIP", "destIP", "destPort", "proto", "flags")
 
 def run(spark: SparkSession, console: Console, rows: int) -> None:
     """Prints the table; `rows` bounds how many tuples the stream has."""
-    files = min(_FILES, rows // _ROWS)
-    folder, scratch = stream_files(spark, files, hosts=5000, rows_each=_ROWS), Path(tempfile.mkdtemp())
+    files = min(_FILES, rows // _ROWS)  # A minute of stream each, so that every batch closes windows.
+    folder, scratch = stream_files(spark, files, 5000, 60 * files, _ROWS), Path(tempfile.mkdtemp())
     started = _flow(spark, folder, scratch).start()
     phases: dict[str, list[float]] = {}
     _more(started, _ROUND)  # To warm up.
