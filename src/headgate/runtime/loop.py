@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,6 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from headgate.errors import Error
 from headgate.operators.closing import Closing, answers
 from headgate.operators.estimates import EVERYTHING, Sampling, high, low, plain_calls
 from headgate.operators.ingest import (
@@ -272,16 +270,6 @@ class Loop:
             manifest.batch, sum(rows.values()), watch.laps, given, late, manifest.state_rows, manifest.state_bytes
         )
         self.reports = [*self.reports[-99:], report]
-
-    def rehearse(self, batches: Batches) -> None:
-        """Reduces the tuples of some batch, and keeps nothing: the code for it is compiled then, and has run once."""
-        level = self.levels[0]
-        watches = [w for w in level.watches if w.stream in batches and not w.numbered]
-        if watches:
-            # What cannot be read again, or lacks a column, is no reason not to go on.
-            with suppress(Error), plain_errors():
-                rows = ingested(batches, level.tables, watches, {}, Sampling(self._rates(), self.batch))
-                rows.write.format("noop").mode("overwrite").save()
 
     @cached_property
     def reads(self) -> dict[str, int]:

@@ -179,8 +179,6 @@ class Run:
         self._asking = threading.RLock()
         self._changer = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-{self.name}-changes")
         self._next_change: Future[None] | None = None
-        self._last: dict[str, list[DataFrame]] = {}
-        """The tuples of the last batch, of streams that can be read again."""
 
     # How it is run
 
@@ -245,7 +243,6 @@ class Run:
                 df.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
                 with self._inputs.batches(df, self._query, self._loop.reads) as batches:
                     self._loop.run(batches, batch)
-                    self._last = {name: pieces for name, pieces in batches.items() if name in self._inputs.direct}
             except BaseException as error:
                 self._error = error
                 raise
@@ -314,8 +311,6 @@ class Run:
         with self._asking:
             self._next_change, prepare = None, self._flow._definition()
         loop, inputs = prepare(self._loop.manifest)
-        # New code is slow until it has run: so it runs over what the last batch had, before it counts.
-        loop.rehearse(self._last)
         with self._lock:
             self._loop, self._inputs = loop.after(self._loop), inputs
         with self._asking:
