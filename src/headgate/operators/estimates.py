@@ -62,6 +62,10 @@ class Sampling:
         """The rate of a query, or 1."""
         return self.rates.get(query, 1.0)
 
+    def weight(self, query: str) -> float:
+        """How many tuples one that is taken stands for."""
+        return 1 / self.rate(query)
+
     def seed(self, stream: str, piece: int) -> int:
         """A number of its own for each piece of a stream in a batch."""
         digest = hashlib.blake2b(f"{self.batch} {stream} {piece}".encode(), digest_size=8).digest()

@@ -193,9 +193,9 @@ def _reduced(
         return _states(df, table, i, group, tuples)
     apart = len(conditions) > 1
     columns = {
-        c.name: f"CAST({c.sql(i, conditions[c.guard] if apart else (), 1 / rates[c.guard])} AS {ddl(c.type)})"
-        for c in table.columns
+        c.name: c.sql(i, conditions[c.guard] if apart else (), sampling.weight(c.guard.sample)) for c in table.columns
     }
+    columns = {c.name: f"CAST({columns[c.name]} AS {ddl(c.type)})" for c in table.columns}
     if carries:
         columns |= {figure(watch.stream, name): sql for name, sql in _figure_sql(df, watch).items()}
     aggregates = "".join(f", {sql} AS {name}" for name, sql in columns.items())
