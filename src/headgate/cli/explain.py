@@ -13,6 +13,7 @@ from headgate.errors import BindError, ScriptError
 from headgate.lang import Option, parse_query, parse_script, to_sql
 from headgate.lang.dialect import Headgate
 from headgate.plan import Catalog, bind
+from headgate.plan.catalog import names_read
 from headgate.plan.explain import explain
 from headgate.plan.script import bind_script
 
@@ -90,8 +91,7 @@ def _query_text(query: ScriptQuery, script: Script, strategy: Strategy | None) -
 
 def _catalog(query: exp.Expr, paths: dict[str, str], tables: dict[str, str]) -> Catalog:
     if not paths:
-        within = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
-        read = dict.fromkeys(t.name for t in query.find_all(exp.Table) if t.name.lower() not in within)
+        read = names_read(query)
         options = " ".join(f"--stream {name}=PATH" for name in read)
         raise BindError(
             f"the columns of {', '.join(read)} are not known: add {options}, or explain a script with"

@@ -28,8 +28,8 @@ def tossed(source: str, seed: int) -> str:
 
 
 def taken(rate: float) -> str:
-    """Whether a tuple is taken at a rate, as SQL. What is taken at a lower rate is also taken at a higher one."""
-    return f"{COIN} < {moving(round(rate * 2 * _HALF) - _HALF, COIN)}" if rate < 1 else "true"
+    """Whether a tuple is taken at a rate below 1, as SQL. What a lower rate takes, a higher one takes too."""
+    return f"{COIN} < {moving(round(rate * 2 * _HALF) - _HALF, COIN)}"
 
 
 def low(name: str) -> str:

@@ -192,10 +192,10 @@ def _reduced(
     if table.state is not None:
         return _states(df, table, i, group, tuples)
     apart = len(conditions) > 1
-    columns = {
-        c.name: c.sql(i, conditions[c.guard] if apart else (), sampling.weight(c.guard.sample)) for c in table.columns
-    }
-    columns = {c.name: f"CAST({columns[c.name]} AS {ddl(c.type)})" for c in table.columns}
+    columns = {}
+    for c in table.columns:
+        sql = c.sql(i, conditions[c.guard] if apart else (), sampling.weight(c.guard.sample))
+        columns[c.name] = f"CAST({sql} AS {ddl(c.type)})"
     if carries:
         columns |= {figure(watch.stream, name): sql for name, sql in _figure_sql(df, watch).items()}
     aggregates = "".join(f", {sql} AS {name}" for name, sql in columns.items())

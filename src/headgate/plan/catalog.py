@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from sqlglot import exp
+
 from headgate.errors import BindError
 from headgate.plan.nodes import Node, Source
 
@@ -21,6 +23,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean {lower[near[0]]}?"
     return f"there are {', '.join(known)}" if known else "there are none"
+
+
+def names_read(query: exp.Expr) -> list[str]:
+    """What a query reads by name, each once, without the parts of its own that WITH names."""
+    own = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
+    return list(dict.fromkeys(t.name for t in query.find_all(exp.Table) if t.name.lower() not in own))
 
 
 class Catalog:

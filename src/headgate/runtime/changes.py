@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headgate.errors import StateError
 from headgate.operators.holding import HeldInRange, held
@@ -58,8 +58,7 @@ def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], lev
         new = manifest.batch >= 0 and stage.query not in manifest.queries
         if not new or not isinstance(stage.own, Aggregate | Distinct):
             continue
-        since = [_since(manifest, stages, first, stage, feed) for feed in stage.feeds]
-        place = max((place for place in since if place is not None), default=None)
+        place = _latest(manifest, stages, first, stage, stage.feeds)
         if place is None:
             continue
         if not stage.holds:
@@ -71,19 +70,16 @@ def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], lev
     return replace(manifest, queries=dict(texts), begun=begun, first=first, tables=tables)
 
 
-def _since(manifest: Manifest, stages: Stages, first: Mapping[str, int], stage: Stage, feed: Feed) -> Number | None:
+def _since(manifest: Manifest, stages: Stages, first: Mapping[str, Any], stage: Stage, feed: Feed) -> Number | None:
     """The place from which on a stage gets all tuples of a stream; None if it has always done so."""
     if feed.stream in stages:
         inner = stages[feed.stream]
         if inner.join is not None:
             # Both tuples of a pair have to be new, and they are as far apart as the window lets them be.
-            since = [_since(manifest, stages, first, stage, below) for below in inner.feeds]
-            places = [place for place in since if place is not None]
-            return max(places) + max(_reach(c) for c in inner.join.conditions) if places else None
+            since = _latest(manifest, stages, first, stage, inner.feeds)
+            return None if since is None else since + max(_reach(c) for c in inner.join.conditions)
         if inner.looks_up:
-            return max(
-                (s for f in inner.feeds if (s := _since(manifest, stages, first, stage, f)) is not None), default=None
-            )
+            return _latest(manifest, stages, first, stage, inner.feeds)
         if inner.holds:
             whole = read(first.get(feed.stream))
             assert not isinstance(whole, float)
@@ -93,6 +89,14 @@ def _since(manifest: Manifest, stages: Stages, first: Mapping[str, int], stage: 
         return manifest.numbered.get(feed.stream)
     highest = read(manifest.highest.get(feed.stream))
     return None if highest is None or isinstance(highest, float) else highest + 1
+
+
+def _latest(
+    manifest: Manifest, stages: Stages, first: Mapping[str, Any], stage: Stage, feeds: Sequence[Feed]
+) -> Number | None:
+    """The place from which on a stage gets all tuples of several streams."""
+    since = (_since(manifest, stages, first, stage, feed) for feed in feeds)
+    return max((place for place in since if place is not None), default=None)
 
 
 def _reach(condition: Band | SameWindow) -> Number:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
-from sqlglot import exp
 
 from headgate.errors import BindError, Error, FlowError
 from headgate.lang import Query, parse_query, to_sql
 from headgate.operators.ingest import MALFORMED
 from headgate.plan import Catalog, Field, Strategy, bind
 from headgate.plan import Source as SourceNode
-from headgate.plan.catalog import did_you_mean
+from headgate.plan.catalog import did_you_mean, names_read
 from headgate.plan.explain import explain
 from headgate.plan.needed import inputs_needed
 from headgate.plan.stages import continuous
@@ -134,7 +133,8 @@ class Flow:
         if isinstance(policy, Estimate):
             check_estimated(query)
         self._queries[name], self._policies[name] = query, policy or exact()
-        self._read[name] = [q for q in self._readable() if q != name and _reads(ast, q)]
+        read = {n.lower() for n in names_read(ast)}
+        self._read[name] = [q for q in self._readable() if q != name and q.lower() in read]
         # Another answer of what it reads is another answer of its own.
         texts = (f"{to_sql(ast)} {policy or exact()}", *(self._texts[q] for q in self._read[name]))
         self._texts[name] = "; ".join(texts)
@@ -255,12 +255,6 @@ def _new(kind: str, name: str, known: Iterable[str]) -> None:
         raise FlowError(f"{name!r} cannot name a {kind}: use letters, digits and _")
     if name.lower() in {k.lower() for k in known}:
         raise FlowError(f"there is a {kind} named {name} already: give this one another name")
-
-
-def _reads(ast: exp.Expr, name: str) -> bool:
-    """Whether a query reads what has this name, and not a part of its own that is called so."""
-    own = {cte.alias.lower() for cte in ast.find_all(exp.CTE)}
-    return name.lower() in {table.name.lower() for table in ast.find_all(exp.Table)} - own
 
 
 def _clone(spark: SparkSession, checkpoint: str) -> SparkSession:
