@@ -375,7 +375,7 @@ def _structs(
     """The answers of queries over the merged partials of their windows, one struct for each."""
     values: list[str] = []
     structs: list[str] = []
-    source = windows.source
+    steps: list[dict[str, str]] = []
     for i, member in enumerate(members):
         node, above = member.stage.aggregate, member.stage.above
         assert node is not None
@@ -390,7 +390,10 @@ def _structs(
             prefix, top = f"_hg_m{i}", tops.get(member.stage.name, 1.0)
             if top > 1:
                 rate = f"{member.rows} / {member.estimates.total}"
-                source = _stepped(source, member.estimates.layers(prefix, f"{top!r}D"))
+                # Those of all queries side by side: Spark takes no more than a hundred rounds to look names up.
+                for layer, own_steps in enumerate(member.estimates.layers(prefix, f"{top!r}D")):
+                    steps += [{}] * (layer == len(steps))
+                    steps[layer] = steps[layer] | own_steps
             shown = plain_calls(above)
             for call in member.estimates.answers:
                 exact = f"CAST({answered[call]} AS {ddl(member.estimates.limit_type(call))})"
@@ -405,7 +408,9 @@ def _structs(
         having = f" AND ({text(named.of(above.where))})" if above.where is not None else ""
         columns += [f"{rate} AS {SAMPLING_RATE}", *(f"{sql} AS {quoted(name)}" for name, sql in limits.items())]
         structs.append(f"CASE WHEN {own}{having} THEN struct({', '.join(columns)}) END AS {quoted(member.stage.name)}")
-    answered_rows = f"SELECT {', '.join(structs)} FROM (SELECT *, {', '.join(values)} FROM {source})"
+    answered_rows = (
+        f"SELECT {', '.join(structs)} FROM (SELECT *, {', '.join(values)} FROM {_stepped(windows.source, steps)})"
+    )
     any_answer = " OR ".join(f"{quoted(m.stage.name)} IS NOT NULL" for m in members)
     return queried(windows.rows, f"SELECT * FROM ({answered_rows}) WHERE {any_answer}")
 
