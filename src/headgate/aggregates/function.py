@@ -30,12 +30,14 @@ class Partial:
     """One column of partial state.
 
     `sql` is a Spark aggregate expression with the holes `{x}`, `{y}` (arguments), `{t}` (the windowing
-    attribute) and `{f}` (the FILTER clause, or nothing).
+    attribute) and `{f}` (the FILTER clause, or nothing); in those of samples, `{w}` is the weight of a tuple.
     """
 
     name: str
     sql: str
     merge: Merge
+    whole: str = ""
+    """For samples: the same where every tuple has been taken, so that all weights are 1, with less work."""
 
 
 @dataclass(frozen=True, slots=True)

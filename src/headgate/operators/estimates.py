@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
@@ -21,15 +23,16 @@ _LOW, _HIGH = "_low", "_high"
 _HALF = 1 << 63
 
 
-def tossed(source: str, seed: int) -> str:
-    """The tuples of a source with a coin each. The same tuples in the same partitions get the same coins."""
-    numbered = f"(SELECT *, monotonically_increasing_id() AS {_ID} FROM {source})"
-    return f"(SELECT *, xxhash64({_ID}, {moving(seed, _ID)}) AS {COIN} FROM {numbered})"
+def tossed(df: DataFrame, seed: int) -> DataFrame:
+    """Tuples with a coin each. The same tuples in the same partitions get the same coins."""
+    numbered = df.withColumn(_ID, F.monotonically_increasing_id())
+    return numbered.withColumn(COIN, F.expr(f"xxhash64({_ID}, {moving(seed, _ID)})")).drop(_ID)
 
 
 def taken(rate: float) -> str:
-    """Whether a tuple is taken at a rate below 1, as SQL. What a lower rate takes, a higher one takes too."""
-    return f"{COIN} < {moving(round(rate * 2 * _HALF) - _HALF, COIN)}"
+    """Whether a tuple is taken at a rate, as SQL. What a lower rate takes, a higher one takes too."""
+    # The largest BIGINT is as good as a rate of 1: one coin in 2 ** 64 shows it.
+    return f"{COIN} < {moving(min(round(rate * 2 * _HALF) - _HALF, _HALF - 1), COIN)}"
 
 
 def low(name: str) -> str:
@@ -53,18 +56,30 @@ def plain_calls(above: Feed) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Sampling:
-    """At which rates tuples are taken in a batch, by query, and what its coins depend on."""
+    """Of which queries tuples are sampled in a batch, at which rates, and what its coins depend on.
+
+    A query that is sampled at a rate of 1 has the same form as at any other: rates change from batch to batch.
+    """
 
     rates: Mapping[str, float]
     batch: int
+
+    def samples(self, queries: Iterable[str]) -> bool:
+        """Whether tuples of all these queries are sampled."""
+        return all(query in self.rates for query in queries)
 
     def rate(self, query: str) -> float:
         """The rate of a query, or 1."""
         return self.rates.get(query, 1.0)
 
-    def weight(self, query: str) -> float:
-        """How many tuples one that is taken stands for."""
-        return 1 / self.rate(query)
+    def taken(self, query: str) -> list[str]:
+        """The condition by which a tuple is taken for a query, if it is sampled."""
+        return [taken(self.rates[query])] if query in self.rates else []
+
+    def weight(self, query: str) -> str | None:
+        """How many tuples one that is taken stands for, as SQL; nothing where all are taken."""
+        rate = self.rates.get(query)
+        return None if rate is None else moving(f"{1 / rate if rate else 1.0!r}D", COIN)
 
     def seed(self, stream: str, piece: int) -> int:
         """A number of its own for each piece of a stream in a batch."""

@@ -72,31 +72,52 @@ def ingested(
     watches: Sequence[Watch],
     late: Mapping[str, Number],
     sampling: Sampling = EVERYTHING,
+    samples: Mapping[str, Sequence[DataFrame]] | None = None,
 ) -> DataFrame:
     """The partial rows of all tables for the tuples of a batch, with the figures of the streams beside them.
 
     A stream may come in pieces, which are reduced apart. `late` gives for queries the place below which tuples are left
-    out, `sampling` the rates at which tuples are taken.
+    out, `sampling` the rates at which tuples are taken. Of a stream with `samples`, the tables all of whose queries are
+    sampled need no other tuples than these.
     """
-    pieces = [(watch, i, df) for watch in watches for i, df in enumerate(batches[watch.stream])]
-    return stacked(b for watch, i, df in pieces for b in _branches(df, i, watch, tables, late, sampling))
+    branches = []
+    for watch in watches:
+        pieces, sampled = batches[watch.stream], (samples or {}).get(watch.stream)
+        each = [
+            _branches(df, i, sampled[i] if sampled else None, watch, tables, late, sampling)
+            for i, df in enumerate(pieces)
+        ]
+        # The same of all pieces beside one another: where branches share a sample, the first of them makes it.
+        branches += [branch for alike in zip(*each, strict=True) for branch in alike]
+    return stacked(branches)
+
+
+def sampled_tables(tables: Sequence[Table], stream: str, sampling: Sampling) -> dict[int, float]:
+    """The tables of a stream all of whose queries are sampled, with the highest of their rates."""
+    own = [t for t in tables if any(feed.stream == stream for feed in t.feeds)]
+    queries = {t.number: [guard.sample for guard in t.guards] for t in own}
+    return {n: max(map(sampling.rate, names)) for n, names in queries.items() if sampling.samples(names)}
 
 
 def _branches(
     df: DataFrame,
     piece: int,
+    sample: DataFrame | None,
     watch: Watch,
     tables: Sequence[Table],
     late: Mapping[str, Number],
     sampling: Sampling,
 ) -> list[DataFrame]:
-    carrier = _carrier(tables, watch.stream) if watch.figures else None
-    branches = [
-        _reduced(df, piece, table, i, late, watch, (table.number, i) == carrier, sampling)
-        for table in tables
-        for i, feed in enumerate(table.feeds)
-        if feed.stream == watch.stream
-    ]
+    sampled = sampled_tables(tables, watch.stream, sampling)
+    coined = tossed(df, sampling.seed(watch.stream, piece)) if sampling.rates else df
+    carrier = _carrier([t for t in tables if t.number not in sampled], watch.stream) if watch.figures else None
+    branches = []
+    for table in tables:
+        tossing = any(guard.sample in sampling.rates for guard in table.guards)
+        source = sample if sample is not None and table.number in sampled else coined if tossing else df
+        for i, feed in enumerate(table.feeds):
+            if feed.stream == watch.stream:
+                branches.append(_reduced(source, table, i, late, watch, (table.number, i) == carrier, sampling))
     if carrier is None and watch.figures:
         figures = ", ".join(f"{sql} AS {figure(watch.stream, name)}" for name, sql in _figure_sql(df, watch).items())
         branches.append(queried(df, f"SELECT {figures} FROM {THESE}"))
@@ -153,7 +174,6 @@ def _carrier(tables: Sequence[Table], stream: str) -> tuple[int, int] | None:
 
 def _reduced(
     df: DataFrame,
-    piece: int,
     table: Table,
     i: int,
     late: Mapping[str, Number],
@@ -163,11 +183,14 @@ def _reduced(
 ) -> DataFrame:
     """The partial rows that the tuples of a feed make, with the figures of the stream where they are carried along."""
     feed, gaps = table.feeds[i], table.gaps
-    conditions = {m.guard: _conditions(m.guard.where[i], feed.place, late.get(m.stage.name)) for m in table.members}
-    rates = {guard: sampling.rate(guard.sample) for guard in conditions}
-    for guard, rate in rates.items():
-        conditions[guard] += [taken(rate)] if rate < 1 else []
+    conditions = {
+        m.guard: sampling.taken(m.guard.sample) + _conditions(m.guard.where[i], feed.place, late.get(m.stage.name))
+        for m in table.members
+    }
     counts = _any_of(conditions.values())
+    if highest := sampled_tables([table], watch.stream, sampling):
+        # Before all else: nothing of a tuple that is not taken need be decoded.
+        counts.insert(0, taken(highest[table.number]))
     if watch.marked:
         counts.append(f"{MALFORMED} IS NULL")
     if gaps is not None:
@@ -177,7 +200,7 @@ def _reduced(
     start = _start(table, feed.place)
     where = "true"
     if not carries:
-        where = " AND ".join([f"({feed.place}) IS NOT NULL", *counts])
+        where = " AND ".join([*counts, f"({feed.place}) IS NOT NULL"])
     elif counts:
         # The tuples that no query counts are looked at as well: they are one group without a pane.
         counted = " AND ".join(counts)
@@ -185,8 +208,7 @@ def _reduced(
         start = f"CASE WHEN {counted} THEN {start} END"
     starts = start if table.eager is None else f"explode({start})"
     group = ", ".join([*(f"{sql} AS {name}" for name, sql in keys.items()), f"{starts} AS {_START}"])
-    these = tossed(THESE, sampling.seed(watch.stream, piece)) if min(rates.values()) < 1 else THESE
-    tuples = f"{these} WHERE {where}"
+    tuples = f"{THESE} WHERE {where}"
     if table.eager is not None:
         tuples, group = f"(SELECT *, {group} FROM {tuples})", ", ".join([*keys, _START])
     if table.state is not None:

@@ -49,8 +49,8 @@ def literal(value: Number) -> str:
     return f"{digits}BD"
 
 
-def moving(number: Number, place: str) -> str:
-    """A number to compare a place with that changes from batch to batch, in a form that leaves Spark's code the same.
+def moving(number: Number | str, place: str) -> str:
+    """A number, or its SQL, that changes from batch to batch, in a form that leaves Spark's code the same.
 
     A plain number would be part of the code, which would have to be compiled, and got warm with, at every batch. An
     array is handed to the code, and which of its items is meant depends on the place, so that Spark cannot tell.
@@ -58,7 +58,7 @@ def moving(number: Number, place: str) -> str:
     >>> moving(7, "x")
     'get(array(7L, 7L), CAST(x > 0L AS INT))'
     """
-    same = literal(number)
+    same = number if isinstance(number, str) else literal(number)
     return f"get(array({same}, {same}), CAST({place} > 0L AS INT))"
 
 

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
-from headgate.aggregates import AggregateFunction, Merge, UserAggregate
+from headgate.aggregates import AggregateFunction, Merge, Partial, UserAggregate
 from headgate.aggregates.builtin import COUNT_ROWS
 from headgate.operators.estimates import Estimates
 from headgate.operators.lower import lower
@@ -33,7 +33,7 @@ from headgate.operators.sql import bound, ddl, literal, position, text
 from headgate.plan.feeds import Feed
 from headgate.plan.nodes import WINDOW_END, WINDOW_START, Call
 from headgate.plan.stages import Stage
-from headgate.shedding.estimators import estimator
+from headgate.shedding.estimators import TOTAL, estimator
 from headgate.windows import Landmark, Number, Panes, Sliding
 from headgate.windows.panes import gcd
 
@@ -63,25 +63,28 @@ class TableColumn:
     merge: Merge
     type: T.DataType
     guard: Guard
+    whole: str = ""
+    """The template where every tuple is taken, if that is another one."""
 
     @property
     def meaning(self) -> str:
         """What it holds: a column of the same meaning can take its place."""
-        sql = "; ".join(self.sql(i, ()) for i in range(len(self.calls)))
+        sql = "; ".join(self.sql(i, (), "1D") for i in range(len(self.calls)))
         sampled = f" sampled for {self.guard.sample}" if self.guard.sample else ""
         return f"{sql} of {self.guard.where}{sampled} late by {', '.join(map(str, self.guard.lateness))}"
 
-    def sql(self, feed: int, conditions: Sequence[str], weight: float = 1.0) -> str:
+    def sql(self, feed: int, conditions: Sequence[str], weight: str | None = None) -> str:
         """The Spark aggregate that reduces tuples of a feed to the column, of those that meet the conditions.
 
-        A tuple that is taken stands for so many as its weight says.
+        A tuple stands for so many as its weight says, if some are left out.
         """
         call = self.calls[feed]
         met = [*([text(call.where)] if call.where is not None else []), *conditions]
         holes = call_holes(call, self.attributes[feed])
         holes["f"] = f" FILTER (WHERE {' AND '.join(f'({c})' for c in met)})" if met else ""
-        holes["w"] = f"{weight!r}D"
-        return self.template.format(**holes)
+        if weight is None:
+            return (self.whole or self.template).format(**holes, w="1D")
+        return self.template.format(**holes, w=weight)
 
 
 @dataclass(frozen=True)
@@ -281,8 +284,7 @@ class _Seat:
         member = Member(self.stage, self.guard, keys)
         table.members.append(member)
         if self._confidence is not None:
-            total = self._column(table, Call("", COUNT_ROWS), "sum({w}){f}", Merge.SUM, T.DoubleType())
-            member.estimates = Estimates(total.name)
+            member.estimates = Estimates(self._column(table, Call("", COUNT_ROWS), TOTAL, T.DoubleType()).name)
         for call in self.node.calls:
             if isinstance(call.function, AggregateFunction) and call.bounded:
                 member.finals[call.name] = self._final(table, call, call.function)
@@ -359,7 +361,7 @@ class _Seat:
     def _final(self, table: Table, call: Call, function: AggregateFunction) -> str:
         holes = call_holes(call, self.node.attribute)
         names = {
-            p.name: self._column(table, call, p.sql, p.merge, self._types([p.sql.format(**holes)])[0]).name
+            p.name: self._column(table, call, p, self._types([p.sql.format(**holes)])[0]).name
             for p in function.partials
         }
         final = function.final.format(**names)
@@ -375,8 +377,7 @@ class _Seat:
             call = replace(call, arguments=(exp.case().when(given, exp.Literal.number(1)),))
         how, holes = estimator(function, self._confidence), call_holes(call, self.node.attribute) | {"w": "1D"}
         names = {
-            p.name: self._column(table, call, p.sql, p.merge, self._types([p.sql.format(**holes)])[0]).name
-            for p in how.partials
+            p.name: self._column(table, call, p, self._types([p.sql.format(**holes)])[0]).name for p in how.partials
         }
         if function.native:
             type_ = self._types([function.native.format(**holes)])[0]
@@ -386,13 +387,11 @@ class _Seat:
             type_ = T.LongType() if function.name == "count" else T.DoubleType()
         estimates.add(call.name, how, names, type_)
 
-    def _column(self, table: Table, call: Call, template: str, merge: Merge, type_: T.DataType) -> TableColumn:
+    def _column(self, table: Table, call: Call, partial: Partial, type_: T.DataType) -> TableColumn:
         calls = tuple(over_stream(call, f) for f in self.stage.feeds)
-        wanted = TableColumn("", template, calls, self.attributes, merge, type_, self.guard)
+        wanted = TableColumn("", partial.sql, calls, self.attributes, partial.merge, type_, self.guard, partial.whole)
         for known in table.columns:
-            if known.guard == self.guard and all(
-                known.sql(i, ()) == wanted.sql(i, ()) for i in range(len(self.stage.feeds))
-            ):
+            if known.guard == self.guard and known.meaning == wanted.meaning:
                 return known
         table.columns.append(_named(table, wanted))
         return table.columns[-1]

@@ -57,6 +57,8 @@ class Estimator:
     value: str
     low: str
     high: str
+    squared: str = ""
+    """The squares of the values over the square of their sum, on which the error of a sum depends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def estimator(function: AggregateFunction, confidence: float) -> Estimator:
 
     >>> from headgate.aggregates import builtin
     >>> [p.name for p in estimator(builtin("sum"), 0.99).partials]
-    ['n', 'w2', 's1', 'a1', 'a2', 'lo', 'hi']
+    ['n', 'w2', 's1', 's2', 'a1', 'a2', 'lo', 'hi']
     >>> estimator(builtin("min"), 0.99).low
     'CASE WHEN {top} = 1 THEN {lo} END'
     """
@@ -143,24 +145,24 @@ def quantile_shares(fraction: float, confidence: float) -> Shares:
     )
 
 
-def _moment(name: str, term: str) -> Partial:
-    return Partial(name, f"sum({term}){{f}}", Merge.SUM)
+def _moment(name: str, term: str, whole: str) -> Partial:
+    return Partial(name, f"sum({term}){{f}}", Merge.SUM, whole)
 
 
 _X, _ERROR = "CAST({x} AS DOUBLE)", "{w} * ({w} - 1)"
+_NOTHING = "sum(0D){f}"
 _N = Partial("n", "count({x}){f}", Merge.SUM)
-_W1 = _moment("w1", "CASE WHEN {x} IS NOT NULL THEN {w} END")
-_W2 = _moment("w2", f"CASE WHEN {{x}} IS NOT NULL THEN {_ERROR} END")
+_W1 = _moment("w1", "CASE WHEN {x} IS NOT NULL THEN {w} END", "CAST(count({x}){f} AS DOUBLE)")
+_W2 = _moment("w2", f"CASE WHEN {{x}} IS NOT NULL THEN {_ERROR} END", _NOTHING)
 # Every tuple goes through these: products cost less than powers.
-_S1, _S2 = (_moment(f"s{i}", "{w}" + f" * {_X}" * i) for i in (1, 2))
-_A1, _A2, _A3, _A4 = (_moment(f"a{i}", _ERROR + f" * {_X}" * i) for i in (1, 2, 3, 4))
+_S1, _S2 = (_moment(f"s{i}", "{w}" + f" * {_X}" * i, f"sum({' * '.join([_X] * i)}){{f}}") for i in (1, 2))
+_A1, _A2, _A3, _A4 = (_moment(f"a{i}", _ERROR + f" * {_X}" * i, _NOTHING) for i in (1, 2, 3, 4))
 _LO, _HI = Partial("lo", "min({x}){f}", Merge.MIN), Partial("hi", "max({x}){f}", Merge.MAX)
-_ROWS = (
-    Partial("n", "count(*){f}", Merge.SUM),
-    _moment("w1", "{w}"),
-    _moment("w2", _ERROR),
-)
+#: How many tuples those that were taken stand for.
+TOTAL = _moment("w1", "{w}", "CAST(count(*){f} AS DOUBLE)")
+_ROWS = (Partial("n", "count(*){f}", Merge.SUM), TOTAL, _moment("w2", _ERROR, _NOTHING))
 
+_SQUARED_SUM = "{s2} / nullif(pow({s1}, 2), 0)"
 _MEAN = Step("mean", "{s1} / nullif({w1}, 0)")
 #: Squared distances from the mean, with weights w(w - 1).
 _SQUARED = Step("squared", "greatest({a2} - 2 * {mean} * {a1} + pow({mean}, 2) * {w2}, 0)")
@@ -183,11 +185,12 @@ def _sum(confidence: float) -> Estimator:
     # Of zeros nothing can be said but that they are there.
     low, high = (f"CASE WHEN {{furthest}} > 0 THEN {{s1}} {error} END" for error in ("- {below}", "+ {above}"))
     return Estimator(
-        (_N, _W2, _S1, _A1, _A2, _LO, _HI),
+        (_N, _W2, _S1, _S2, _A1, _A2, _LO, _HI),
         total_limits(spread, SUMS, confidence),
         "{s1}",
         _sampled("{s1}", low),
         _sampled("{s1}", high),
+        _SQUARED_SUM,
     )
 
 
@@ -198,11 +201,12 @@ def _average(confidence: float) -> Estimator:
         f"CASE WHEN {{lo}} < {{hi}} THEN {{mean}} {error} / {{w1}} END" for error in ("- {below}", "+ {above}")
     )
     return Estimator(
-        (_N, _W1, _W2, _S1, _A1, _A2, _LO, _HI),
+        (_N, _W1, _W2, _S1, _S2, _A1, _A2, _LO, _HI),
         (_MEAN, _SQUARED, *total_limits(spread, MEANS, confidence)),
         "{mean}",
         _sampled("{mean}", low),
         _sampled("{mean}", high),
+        _SQUARED_SUM,
     )
 
 
