@@ -18,6 +18,7 @@ from headgate.errors import (
 )
 from headgate.lang import select, stream, union, window
 from headgate.progress import progress
+from headgate.shedding.controller import overload
 from headgate.shedding.policy import estimate, exact
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ __all__ = [
     "estimate",
     "evaluate",
     "exact",
+    "overload",
     "progress",
     "register_aggregate",
     "select",

@@ -9,6 +9,7 @@ import pytest
 from tests.runtime.test_loop import SCHEMA, WITHIN, Rows, flow, loop_of
 
 import headgate as hg
+from headgate.runtime.pieces import Piece, Read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +39,7 @@ def test_no_more_tuples_are_kept_than_punctuation_demands(spark: SparkSession, t
             name: [(at + rng.randint(0, 12), rng.choice("ab"), rng.randint(0, 9)) for _ in range(12)]
             for name, at in (("A", number * 10), ("B", number * 10 - lag))
         }
-        run.run({name: [spark.createDataFrame(rows, SCHEMA)] for name, rows in batch.items()}, number)
+        run.run({name: Read([Piece(spark.createDataFrame(rows, SCHEMA))]) for name, rows in batch.items()}, number)
         for name, rows in batch.items():
             seen[name] += [row[0] for row in rows]
         # The rule of both streams: a tuple is at most so far behind the highest.
@@ -52,8 +53,8 @@ def test_no_more_tuples_are_kept_than_punctuation_demands(spark: SparkSession, t
 
 def test_partners_that_have_all_arrived_leave_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
     run = loop_of(flow(spark, tmp_path, ["pairs"]))
-    run.run({"B": [spark.createDataFrame([(100, "a", 9)], SCHEMA)]}, 0)
-    run.run({"A": [spark.createDataFrame([(ts, "a", 1) for ts in range(50, 80)], SCHEMA)]}, 1)
+    run.run({"B": Read([Piece(spark.createDataFrame([(100, "a", 9)], SCHEMA))])}, 0)
+    run.run({"A": Read([Piece(spark.createDataFrame([(ts, "a", 1) for ts in range(50, 80)], SCHEMA))])}, 1)
     assert kept(run, "pairs") == [0, 1]
 
 
@@ -72,7 +73,7 @@ def test_joint_punctuation_releases_a_group_before_individual_punctuation_would(
     run = loop_of(made)
 
     def arrives(stream: str, ts: int, k: str) -> list[tuple[int, int, int]]:
-        run.run({stream: [spark.createDataFrame([(ts, k, 1)], SCHEMA)]}, run.batch)
+        run.run({stream: Read([Piece(spark.createDataFrame([(ts, k, 1)], SCHEMA))])}, run.batch)
         return sorted((row["t0"], row["t1"], row["n"]) for row in run.kept("handshakes").collect())
 
     assert arrives("S0", 0, "syn") == []

@@ -14,6 +14,7 @@ from tests.support import assert_same, collected
 
 import headgate as hg
 from headgate.runtime.loop import Loop
+from headgate.runtime.pieces import Piece, Read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,8 +106,8 @@ def loop_of(made: hg.Flow) -> Loop:
     return made._run()._loop
 
 
-def frames_of(spark: SparkSession, batch: dict[str, Rows]) -> dict[str, list[Any]]:
-    return {name: [spark.createDataFrame(rows, SCHEMA)] for name, rows in batch.items() if rows}
+def frames_of(spark: SparkSession, batch: dict[str, Rows]) -> dict[str, Read]:
+    return {name: Read([Piece(spark.createDataFrame(rows, SCHEMA))]) for name, rows in batch.items() if rows}
 
 
 def arrival(rows: Rows, seed: int) -> Rows:
@@ -148,7 +149,7 @@ def test_a_flow_answers_as_evaluate_does(spark: SparkSession, tmp_path: Path, se
     run = loop_of(made)
     for number in range(max(len(batches_a), len(batches_b))):
         batch = {
-            name: [spark.createDataFrame(batches[number], SCHEMA)]
+            name: Read([Piece(spark.createDataFrame(batches[number], SCHEMA))])
             for name, batches in (("A", batches_a), ("B", batches_b))
             if number < len(batches)
         }

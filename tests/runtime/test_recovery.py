@@ -17,6 +17,7 @@ from headgate.errors import Error, FlowError, SourceError, StateError
 from headgate.runtime.folder import Folder
 from headgate.runtime.loop import Loop
 from headgate.runtime.manifest import sealed, whole
+from headgate.runtime.pieces import Piece, Read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +54,7 @@ class Place:
 
 def run(loop: Loop, numbers: Iterable[int], rows: Sequence[Sequence[Row]]) -> Loop:
     for number in numbers:
-        loop.run({"S": [loop.spark.createDataFrame(list(rows[number]), SCHEMA)]}, number)
+        loop.run({"S": Read([Piece(loop.spark.createDataFrame(list(rows[number]), SCHEMA))])}, number)
     return loop
 
 

@@ -11,8 +11,9 @@ they merge in the same way, and the number of its table leads a row to the windo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
+from itertools import zip_longest
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -21,7 +22,7 @@ from sqlglot import exp
 from headgate.aggregates import Merge, UserAggregate
 from headgate.operators import user
 from headgate.operators.aggregate import joined, over_values
-from headgate.operators.estimates import high, low, plain_calls
+from headgate.operators.estimates import high, low, outlook, plain_calls
 from headgate.operators.ingest import PANE, STATE, TABLE
 from headgate.operators.landmark import LAST, accumulate
 from headgate.operators.partials import ROWS, Additive, PartialColumn, merge, merging
@@ -74,6 +75,34 @@ class Closing:
 
     def __hash__(self) -> int:
         return hash((self.first, self.last))
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What shedding has made of the closing windows of a query."""
+
+    tops: Mapping[int, float] = field(default_factory=dict)
+    """The largest weight that a tuple may have had, by window, of those with tuples that were sampled."""
+    dropped: frozenset[int] | None = None
+    """The windows that are not answered, of a query that has such."""
+
+    def top(self, closing: Closing) -> str:
+        """That weight, as SQL."""
+        weights = set(self.tops.values())
+        if len(weights) == 1 and len(self.tops) > closing.last - closing.first:
+            return moving(f"{weights.pop()!r}D", WINDOW_ID)
+        pairs = ", ".join(f"{window}L, {top!r}D" for window, top in self.tops.items())
+        return f"coalesce(element_at(map({pairs}), {WINDOW_ID}), 1D)"
+
+    def keeps(self) -> str:
+        """Whether a window is answered, as SQL: nothing if all are."""
+        if self.dropped is None:
+            return ""
+        windows = ", ".join(f"{window}L" for window in sorted(self.dropped) or [_BEFORE_ALL])
+        return f" AND NOT array_contains(array({windows}), {WINDOW_ID})"
+
+
+_KEPT = Fate()
 
 
 @dataclass(frozen=True)
@@ -157,12 +186,9 @@ class _Selected:
 
 
 def answers(
-    state: DataFrame, tables: Sequence[Table], closings: Mapping[str, Closing], tops: Mapping[str, float]
+    state: DataFrame, tables: Sequence[Table], closings: Mapping[str, Closing], fates: Mapping[str, Fate]
 ) -> DataFrame | None:
-    """The answers of the closing windows: a struct column for each query, NULL in the rows of the others.
-
-    For queries that are estimated, `tops` gives the largest weight that a tuple of their windows may have had.
-    """
+    """The answers of the closing windows: a struct column for each query, NULL in the rows of the others."""
     branches = []
     for each in _passes(tables, closings):
         windows = _merged(state, each)
@@ -176,9 +202,9 @@ def answers(
             own = windows.df.where(f"{_SPEC} = {each.kinds.index(_kind(table, member, closings))}")
             for other in extra:
                 own = _with_extra(own, state, member, other, closings)
-            branches.append(_structs(_Selected(own), each, [member], closings, tops))
+            branches.append(_structs(_Selected(own), each, [member], closings, fates))
         if plain:
-            branches.append(_structs(windows, each, plain, closings, tops))
+            branches.append(_structs(windows, each, plain, closings, fates))
     return stacked(branches) if branches else None
 
 
@@ -370,11 +396,12 @@ def _structs(
     over: _Pass,
     members: Sequence[Member],
     closings: Mapping[str, Closing],
-    tops: Mapping[str, float],
+    fates: Mapping[str, Fate],
 ) -> DataFrame:
     """The answers of queries over the merged partials of their windows, one struct for each."""
     values: list[str] = []
     structs: list[str] = []
+    outlooks: list[str] = []
     steps: list[dict[str, str]] = []
     for i, member in enumerate(members):
         node, above = member.stage.aggregate, member.stage.above
@@ -382,35 +409,40 @@ def _structs(
         assert above is not None
         table = next(t for t in over.tables.values() if member in t.members)
         own = f"{_SPEC} = {over.kinds.index(_kind(table, member, closings))}"
-        own += f" AND {member.rows} > 0" if member.rows else ""
+        fate = fates.get(member.stage.name, _KEPT)
+        own += (f" AND {member.rows} > 0" if member.rows else "") + fate.keeps()
         fields = {f.name: f"_hg_a{i}_{j}" for j, f in enumerate(node.fields)}
         # A row of other windows may hold anything where this query has its partials.
-        answered, rate, limits = _values(member, node), "1.0D", dict[str, str]()
+        found, rate, limits = _values(member, node), "1.0D", dict[str, str]()
         if member.estimates is not None:
-            prefix, top = f"_hg_m{i}", tops.get(member.stage.name, 1.0)
-            if top > 1:
+            prefix = f"_hg_m{i}"
+            told = member.estimates.outlook(member.rows)
+            outlooks.append(f"CASE WHEN {own} THEN {told} END AS {outlook(member.stage.name)}")
+            if fate.tops:
                 rate = f"{member.rows} / {member.estimates.total}"
                 # Those of all queries side by side: Spark takes no more than a hundred rounds to look names up.
-                for layer, own_steps in enumerate(member.estimates.layers(prefix, f"{top!r}D")):
-                    steps += [{}] * (layer == len(steps))
-                    steps[layer] = steps[layer] | own_steps
+                own_steps = [
+                    {f"{prefix}top": fate.top(closings[member.stage.name])},
+                    *member.estimates.layers(prefix, f"{prefix}top"),
+                ]
+                steps = [one | other for one, other in zip_longest(steps, own_steps, fillvalue=dict[str, str]())]
             shown = plain_calls(above)
             for call in member.estimates.answers:
-                exact = f"CAST({answered[call]} AS {ddl(member.estimates.limit_type(call))})"
-                estimated = (answered[call], exact, exact)
-                if top > 1:
-                    estimated = member.estimates.values(call, prefix, f"{top!r}D")
-                answered[call], lower, upper = estimated
+                exact = f"CAST({found[call]} AS {ddl(member.estimates.limit_type(call))})"
+                estimated = (found[call], exact, exact)
+                if fate.tops:
+                    value, lower, upper = member.estimates.values(call, prefix, f"{prefix}top")
+                    estimated = (f"CASE WHEN {prefix}top = 1 THEN {found[call]} ELSE {value} END", lower, upper)
+                found[call], lower, upper = estimated
                 limits |= {low(shown[call]): lower, high(shown[call]): upper} if call in shown else {}
-        values += [f"CASE WHEN {own} THEN {sql} END AS {fields[name]}" for name, sql in answered.items()]
+        values += [f"CASE WHEN {own} THEN {sql} END AS {fields[name]}" for name, sql in found.items()]
         named = Feed(above.stream, None, {name: exp.column(alias) for name, alias in fields.items()})
         columns = [f"{text(named.of(e))} AS {quoted(name)}" for name, e in above.columns.items()]
         having = f" AND ({text(named.of(above.where))})" if above.where is not None else ""
         columns += [f"{rate} AS {SAMPLING_RATE}", *(f"{sql} AS {quoted(name)}" for name, sql in limits.items())]
         structs.append(f"CASE WHEN {own}{having} THEN struct({', '.join(columns)}) END AS {quoted(member.stage.name)}")
-    answered_rows = (
-        f"SELECT {', '.join(structs)} FROM (SELECT *, {', '.join(values)} FROM {_stepped(windows.source, steps)})"
-    )
+    answered = f"SELECT *, {', '.join(values)} FROM {_stepped(windows.source, steps)}"
+    answered_rows = f"SELECT {', '.join(structs + outlooks)} FROM ({answered})"
     any_answer = " OR ".join(f"{quoted(m.stage.name)} IS NOT NULL" for m in members)
     return queried(windows.rows, f"SELECT * FROM ({answered_rows}) WHERE {any_answer}")
 

@@ -21,6 +21,7 @@ COIN = "_hg_coin"
 _ID = "_hg_id"
 _LOW, _HIGH = "_low", "_high"
 _HALF = 1 << 63
+_OUTLOOK = "_hg_outlook_"
 
 
 def tossed(df: DataFrame, seed: int) -> DataFrame:
@@ -52,6 +53,31 @@ def high(name: str) -> str:
 def plain_calls(above: Feed) -> dict[str, str]:
     """The calls that are a column of the answer as they are, which has limits then, and what it is called."""
     return {e.name: name for name, e in above.columns.items() if isinstance(e, exp.Column)}
+
+
+def outlook(query: str) -> str:
+    """The column of what the answers of a query say about its errors; it is looked at, and not kept."""
+    return f"{_OUTLOOK}{query}"
+
+
+def observed_outlook(column: str) -> list[str]:
+    """What to observe of such a column, as a few aggregates in SQL.
+
+    They are the squared error that no more than a twentieth of the tuples exceed, as a logarithm, by their groups; how
+    many tuples the answers stand for; and how many more there are in groups of which none was taken. As many groups
+    of n tuples are missed as (1 - p) / p * n have just one that was taken, at a rate p.
+    """
+    query = column.removeprefix(_OUTLOOK)
+    return [
+        f"percentile({column}.squared, 0.95D, {column}.tuples) AS {outlook(query)}_squared",
+        f"sum({column}.tuples) AS {outlook(query)}_tuples",
+        f"sum({column}.missed) AS {outlook(query)}_missed",
+    ]
+
+
+def is_outlook(column: str) -> bool:
+    """Whether a column is one of these."""
+    return column.startswith(_OUTLOOK)
 
 
 @dataclass(frozen=True)
@@ -102,6 +128,10 @@ class Estimates:
     """The estimate of each call, and both of its limits."""
     types: dict[str, T.DataType] = field(default_factory=dict)
     """The type of each call's exact answer, which its estimate has too."""
+    squared: list[str] = field(default_factory=list)
+    """Of each call whose values matter for its error, their squares over the square of their sum."""
+    sums: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Of such a call, the columns with the sum of its values and with that of their squares."""
 
     def add(self, call: str, how: Estimator, partials: Mapping[str, str], type_: T.DataType) -> None:
         """Adds a call, whose partials are columns of these names, and whose answer has this type."""
@@ -111,6 +141,9 @@ class Estimates:
         for step in how.steps:
             self.steps[f"{own}{step.name}"] = step.sql.format(**holes)
             holes[step.name] = f"{own}{step.name}"
+        if how.squared:
+            self.squared.append(how.squared.format(**partials))
+            self.sums[call] = (partials["s1"], partials["s2"])
         self.answers[call] = (how.value.format(**holes), how.low.format(**holes), how.high.format(**holes))
 
     def layers(self, prefix: str, top: str) -> list[dict[str, str]]:
@@ -123,6 +156,16 @@ class Estimates:
         for name, sql in self.steps.items():
             found[depths[name]][f"{prefix}{name}"] = self._filled(sql, prefix, top)
         return found
+
+    def outlook(self, rows: str | None) -> str:
+        """What an answer says about the errors of samples, as a struct in SQL, by the column that counts its tuples.
+
+        Logarithms are rounded, so that however many groups there are, only so many different ones are looked at.
+        """
+        squared = ", ".join([f"1 / {self.total}", *self.squared])
+        worst = f"greatest({squared})" if self.squared else squared
+        missed = f"CASE WHEN {rows} = 1 THEN {self.total} - 1 ELSE 0D END"
+        return f"struct(round(ln({worst}), 1) AS squared, CAST({self.total} AS BIGINT) AS tuples, {missed} AS missed)"
 
     def values(self, call: str, prefix: str, top: str) -> tuple[str, str, str]:
         """The estimate of a call and its limits, over the steps."""

@@ -126,10 +126,12 @@ def _branches(
     return branches
 
 
-def observation(watches: Sequence[Watch], axes: Sequence[Sequence[int]]) -> Column:
+def observation(
+    watches: Sequence[Watch], axes: Sequence[Sequence[int]], sums: Mapping[str, tuple[int, str]] | None = None
+) -> Column:
     """What to observe of ingested rows: the figures of each stream, how many panes there are, and where on each axis.
 
-    An axis is given by the numbers of the tables with panes on it.
+    An axis is given by the numbers of the tables with panes on it. `sums` are columns of tables to be added up.
     """
     names = [(figure(w.stream, name), name) for w in watches if w.figures for name in FIGURES]
     figures = [f"{_MERGES[name]}({column}) AS {column}" for column, name in names]
@@ -138,6 +140,8 @@ def observation(watches: Sequence[Watch], axes: Sequence[Sequence[int]]) -> Colu
         figures += [f"min({own}) AS first_{i}", f"max({own}) AS last_{i}"]
     if axes:
         figures.append(f"count({PANE}) AS panes")
+    for name, (table, column) in (sums or {}).items():
+        figures.append(f"sum(CASE WHEN {TABLE} = {table} THEN {column} END) AS {name}")
     return F.expr(f"struct({', '.join(figures)})").alias(FIGURES_OBSERVED)
 
 

@@ -23,6 +23,7 @@ from headgate.runtime.lookups import Tables
 from headgate.runtime.loop import Loop, Outlet
 from headgate.runtime.run import Inputs, Run, check_output
 from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
+from headgate.shedding.controller import Overload
 from headgate.shedding.estimators import check_estimated
 from headgate.shedding.policy import Estimate, Policy, exact
 
@@ -83,6 +84,7 @@ class Flow:
         self._outlets: list[Outlet] = []
         self._tables = Tables(self._spark)
         self._anew: set[str] = set()
+        self._overload: Overload | None = None
 
     def stream(self, name: str, source: Source | DataFrame, progress: Rule | None = None) -> None:
         """Adds a stream: a streaming or bounded DataFrame, or one of `hg.sources`, and how it progresses."""
@@ -167,18 +169,22 @@ class Flow:
         """The plans of all queries as text."""
         return "\n\n".join(f"{name}\n{explain(query.plan)}" for name, query in self._queries.items())
 
-    def start(self, trigger: str | None = None) -> Run:
+    def start(self, trigger: str | None = None, overload: Overload | None = None) -> Run:
         """Starts the flow and returns at once; `trigger` is how often a batch runs, such as "5 seconds".
 
-        With trigger="available now" it ends once it has run over everything that is there.
+        With trigger="available now" it ends once it has run over everything that is there. With `hg.overload(...)`,
+        batches that would take too long are shed as the policies of the queries say.
         """
-        return self._run().started(trigger)
+        return self._run(overload).started(trigger)
 
-    def run_available(self) -> Run:
+    def run_available(self, overload: Overload | None = None) -> Run:
         """Runs over everything that is there now, and returns when that is done."""
-        return self._run().finished()
+        return self._run(overload).finished()
 
-    def _run(self) -> Run:
+    def _run(self, overload: Overload | None = None) -> Run:
+        if overload is not None and not isinstance(overload, Overload):
+            raise FlowError(f"overload={overload!r}: give hg.overload(target='5 seconds')")
+        self._overload = overload
         if not self._sources:
             raise FlowError(f"flow {self.name} has no streams: add one with flow.stream(...)")
         if not self._queries:
@@ -203,10 +209,10 @@ class Flow:
         """
         needed = self._needed()
         parts = (dict(self._queries), dict(self._texts), list(self._outlets), self._tables, dict(self._policies))
-        anew = frozenset(self._anew)
+        anew, overload = frozenset(self._anew), self._overload
 
         def prepare(manifest: Manifest | None) -> tuple[Loop, Inputs]:
-            loop = Loop(self._spark, self.checkpoint, self._schemas, self._rules, *parts, anew, manifest)
+            loop = Loop(self._spark, self.checkpoint, self._schemas, self._rules, *parts, anew, manifest, overload)
             return loop, Inputs(self._spark, self._sources, self._schemas, needed)
 
         return prepare

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,16 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headgate.operators.closing import Closing, answers
-from headgate.operators.estimates import EVERYTHING, Sampling, high, low, plain_calls
+from headgate.operators.estimates import (
+    EVERYTHING,
+    Sampling,
+    high,
+    is_outlook,
+    low,
+    observed_outlook,
+    outlook,
+    plain_calls,
+)
 from headgate.operators.ingest import (
     FIGURES_OBSERVED,
     GROUP,
@@ -33,6 +43,7 @@ from headgate.operators.ingest import (
     ingested,
     observation,
     partial_rows,
+    sampled_tables,
 )
 from headgate.operators.lower import lower
 from headgate.operators.numbering import with_row_numbers
@@ -68,9 +79,11 @@ from headgate.runtime.keeping import Keeping
 from headgate.runtime.lateness import Lateness
 from headgate.runtime.level import Level, levels
 from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
+from headgate.runtime.shedding import Shedding
 from headgate.runtime.sinks import MemorySink, Sink
 from headgate.runtime.state import State
 from headgate.runtime.tuples import Keeper, Tuples
+from headgate.runtime.workload import SHARED
 from headgate.shedding.policy import Estimate
 
 if TYPE_CHECKING:
@@ -78,6 +91,8 @@ if TYPE_CHECKING:
 
     from headgate.plan.stages import Continuous
     from headgate.runtime.lookups import Tables
+    from headgate.runtime.pieces import Read
+    from headgate.shedding.controller import Overload
     from headgate.shedding.policy import Policy
     from headgate.windows import Number
 
@@ -125,6 +140,7 @@ class Loop:
         policies: Mapping[str, Policy],
         anew: Collection[str] = (),
         manifest: Manifest | None = None,
+        overload: Overload | None = None,
     ) -> None:
         self.spark, self.queries, self.outlets = spark, queries, outlets
         self.root = Folder(spark, checkpoint)
@@ -153,7 +169,7 @@ class Loop:
         # What the flow is at may not be on disk yet, where one change follows another.
         self.manifest = manifest or self._manifests.last()
         known = without_dropped(self.manifest, self.stages, self._texts, anew, self.root.path)
-        self._policies = policies
+        self._policies, self._overload = policies, overload
         confidences = {name: p.confidence for name, p in policies.items() if isinstance(p, Estimate)}
         self.levels = levels(list(self.stages.values()), self._watches, self._frames, known.tables, confidences)
         self.manifest = with_added(known, self.stages, self._texts, self.levels)
@@ -175,14 +191,24 @@ class Loop:
         self._keeping = Keeping(self._tuples, self._lateness)
         self._answer_schemas: dict[str, StructType] = {}
         self._looked_into = {name for query in queries.values() for name in tables_of(query.plan)}
+        self._outlooks: dict[str, Any] = {}
         self.reports: list[BatchReport] = []
         self._propagated: dict[str, Punctuation] = {}
+        self.shedding = self._shedding()
+        self.decided: dict[str, Any] | None = None
+        self._last_begun: float | None = None
+        self.waits = False
+        """Whether batches hold what came since the last one, and not just what there was to be read."""
+
+    def _shedding(self) -> Shedding:
+        return Shedding(self.levels, self.stages, self._policies, self._overload, self.manifest.shedding)
 
     def after(self, other: Loop) -> Loop:
         """This loop, going on where another one is; both are of the same flow, with other queries."""
         known = without_dropped(other.manifest, self.stages, self._texts, self._anew, self.root.path)
         self.manifest = with_added(known, self.stages, self._texts, self.levels)
         self.trackers, self.reports, self._propagated = other.trackers, other.reports, other._propagated
+        self.shedding, self._last_begun, self.waits = self._shedding(), other._last_begun, other.waits
         return self
 
     def know(self, sources: list[str], named: bool) -> None:
@@ -198,22 +224,26 @@ class Loop:
         """The decision of a batch that was begun and not committed."""
         return whole(self._decisions.read(batch_name(self.batch)))
 
-    def run(self, batches: Batches, source_batch: int | None, ended: Sequence[str] = ()) -> None:
-        """Runs one batch over the tuples of some streams; `ended` are the streams that are over with it."""
+    def run(self, found: Mapping[str, Read], source_batch: int | None, ended: Sequence[str] = ()) -> None:
+        """Runs one batch over what was found of some streams; `ended` are the streams that are over with it."""
         watch = _Stopwatch()
+        amounts = {name: own.amount for name, own in found.items()}
+        interval, self._outlooks = self._interval(), {}
         # The time that passed while the flow was down is not time in which its sources were quiet.
         held = not self.reports
         about: dict[str, Any] = {"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held}
-        decision = self._decide(about | {"rates": self._rates()})
-        with plain_errors(), ThreadPoolExecutor(1) as aside:
+        decision = self._decide(about, amounts, interval)
+        with plain_errors(), ThreadPoolExecutor(1) as aside, ExitStack() as held_back:
             watch.lap("decide")
-            batches = {name: self._with_numbers(name, pieces) for name, pieces in batches.items()}
+            pieces = {name: [piece.df for piece in own.pieces] for name, own in found.items()}
+            batches = {name: self._with_numbers(name, own) for name, own in pieces.items()}
             first, tables = self.levels[0], self._tables.now(self._looked_into)
             streams = self._looked_up(first, batches, tables)
             # Joins need not wait for punctuation. Whether tuples are late is found out meanwhile.
             matching = aside.submit(self._matched, first, self._new_tuples(first.joining, streams, {}))
-            sampling = Sampling(decision["rates"], self.batch)
-            manifest, figures = self._ingest(first, streams, self.manifest, sampling)
+            sampling = Sampling(decision["shed"]["rates"], self.batch)
+            samples = self._samples(found, sampling, held_back)
+            manifest, figures = self._ingest(first, streams, self.manifest, sampling, samples)
             watch.lap("ingest")
             self._progress(batches, figures, decision)
             late, bad = self._late(streams, figures), self._bad(batches, figures)
@@ -221,12 +251,13 @@ class Loop:
             manifest = replace(manifest, ended=sorted({*manifest.ended, *decision["ended"]}))
             manifest = self._counted(manifest, batches, figures)
             manifest = replace(manifest, highest=manifest.highest | self._highest(manifest, figures))
+            self.shedding.sampled(figures, sampling.rates, self.manifest, manifest)
             punctuated = self._told(manifest, decision["now"])
             given: dict[str, int] = {}
             for level in self.levels:
                 if level is not first:
                     streams = self._looked_up(level, streams, tables)
-                    manifest, _ = self._ingest(level, streams, manifest, EVERYTHING, figures)
+                    manifest, _ = self._ingest(level, streams, manifest, EVERYTHING, {}, figures)
                 passed_on(level, punctuated)
                 now_closed = closed_windows(level, manifest, punctuated)
                 closing = closings(level, manifest, now_closed, punctuated.boxes)
@@ -261,6 +292,12 @@ class Loop:
             told = read_places(manifest.told)
             manifest = self._tuples.compacted(self._tuples.purged(manifest, told), self.batch, told)
         watch.lap("compact")
+        self.shedding.closed(manifest)
+        if found:
+            answers, seconds = sum(given.values()), sum(watch.laps.values())
+            self.shedding.observe(decision["shed"], amounts, figures, self._outlooks, answers, seconds, interval)
+        self.shedding.happened(self.batch, decision["shed"])
+        self.decided, manifest = decision["shed"], replace(manifest, shedding=self.shedding.state())
         self._manifests.commit(manifest)
         reach("committed")
         self.manifest = manifest
@@ -335,19 +372,23 @@ class Loop:
 
     # Decide
 
-    def _decide(self, decision: dict[str, Any]) -> dict[str, Any]:
+    def _decide(
+        self, about: dict[str, Any], amounts: Mapping[str, float | None], interval: float | None
+    ) -> dict[str, Any]:
         """What this batch is about, written down before anything is done; a batch that is run again keeps to it."""
         known = self.pending()
         if known is not None:
             return known
+        decision = about | {"shed": self.shedding.decide(amounts, interval).document()}
         self._decisions.write(batch_name(self.batch), sealed(decision))
         reach("decided")
         return decision
 
-    def _rates(self) -> dict[str, float]:
-        """At which rates tuples are taken, by query."""
-        fixed = {name: p.rate for name, p in self._policies.items() if isinstance(p, Estimate)}
-        return {name: rate for name, rate in fixed.items() if rate is not None}
+    def _interval(self) -> float | None:
+        """The seconds in which what a batch holds has come, if it holds what came since the last one."""
+        now = time.monotonic()
+        since, self._last_begun = self._last_begun, now
+        return now - since if self.waits and since is not None else None
 
     # Ingest
 
@@ -357,6 +398,7 @@ class Loop:
         batches: Batches,
         manifest: Manifest,
         sampling: Sampling,
+        samples: Mapping[str, Sequence[DataFrame]],
         known: Mapping[str, Any] | None = None,
     ) -> tuple[Manifest, dict[str, Any]]:
         """Adds the partial rows of a batch to the state of a level, and gives what is found out about its streams.
@@ -368,10 +410,10 @@ class Loop:
             return manifest, {}
         closed_before = self._lateness.closed_before(self.manifest)
         late = closed_before if known is not None and self._has_late(batches, known) else {}
-        figures = self._ingested(level, batches, watches, late, sampling)
+        figures = self._ingested(level, batches, watches, late, sampling, samples)
         if known is None and self._has_late(batches, figures):
             # Rare, so it may cost a second pass.
-            figures |= self._ingested(level, batches, watches, closed_before, sampling)
+            figures |= self._ingested(level, batches, watches, closed_before, sampling, samples)
         reach("ingested")
         folder = self._state.folder(self.batch, level.depth)
         if known is None:
@@ -390,12 +432,14 @@ class Loop:
         watches: Sequence[Watch],
         late: Mapping[str, Number],
         sampling: Sampling,
+        samples: Mapping[str, Sequence[DataFrame]],
     ) -> dict[str, Any]:
-        rows = ingested(batches, level.tables, watches, late, sampling)
+        rows = ingested(batches, level.tables, watches, late, sampling, samples)
         observed = Observation()
         columns = level.columns(rows, frozenset(w.stream for w in watches))
         axes = list(level.axes.values()) if any(level.reduces(stream) for stream in batches) else []
-        watched = rows.observe(observed, observation(watches, axes))
+        sums = self.shedding.sums() if axes and level is self.levels[0] else {}
+        watched = rows.observe(observed, observation(watches, axes, sums))
         kept = partial_rows(watched, columns)
         if kept is None:
             watched.write.format("noop").mode("overwrite").save()
@@ -403,6 +447,21 @@ class Loop:
             self._state.write(kept, self._state.folder(self.batch, level.depth))
         figures: dict[str, Any] = observed.get[FIGURES_OBSERVED].asDict()
         return figures
+
+    def _samples(self, found: Mapping[str, Read], sampling: Sampling, until: ExitStack) -> dict[str, list[DataFrame]]:
+        """The samples of streams that several tables share; small ones are held in memory until the batch is over."""
+        samples = {}
+        for name, own in found.items():
+            rates = sampled_tables(self.levels[0].tables, name, sampling)
+            if not rates or name in self._numbered:
+                continue
+            rate = max(rates.values())
+            samples[name] = [p.sample(sampling.seed(name, i), rate) for i, p in enumerate(own.pieces)]
+            if len(rates) > 1 and rate <= SHARED:
+                for sample in samples[name]:
+                    sample.persist()
+                    until.callback(sample.unpersist)
+        return samples
 
     def _with_numbers(self, stream: str, pieces: Sequence[DataFrame]) -> Sequence[DataFrame]:
         """The tuples of a stream with their arrival numbers, if any query needs them; malformed records have none.
@@ -548,8 +607,8 @@ class Loop:
         parts = []
         if closings:
             files = self._state.needed(manifest, level, closings)
-            tops = {name: 1 / rate for name, rate in self._rates().items()}
-            if files and (rows := answers(self._state.read(level, files), level.tables, closings, tops)) is not None:
+            fates = self.shedding.fates(level, closings)
+            if files and (rows := answers(self._state.read(level, files), level.tables, closings, fates)) is not None:
                 parts.append(rows)
         for name, stage in level.passing_on.items():
             if set(stage.streams) & set(batches):
@@ -576,12 +635,20 @@ class Loop:
             return {}
         everything = stacked(parts)
         observed = Observation()
-        names = everything.columns
-        counts = ", ".join(f"count({quoted(c)}) AS {quoted(c)}" for c in names)
+        outlooks = [c for c in everything.columns if is_outlook(c)]
+        names = [c for c in everything.columns if not is_outlook(c)]
+        figures = [f"count({quoted(c)}) AS {quoted(c)}" for c in names]
+        if self._overload is not None:
+            figures += [sql for column in outlooks for sql in observed_outlook(column)]
         expected = sum(self.reports[-1].answers.values()) if self.reports else None
-        counted = everything.observe(observed, F.expr(f"struct({counts})").alias("answers"))
-        self._state.write(counted, self._answers(names[0], self.batch), expected)
-        return {name: int(count) for name, count in observed.get["answers"].asDict().items() if count}
+        counted = everything.observe(observed, F.expr(f"struct({', '.join(figures)})").alias("answers"))
+        self._state.write(counted.drop(*outlooks), self._answers(names[0], self.batch), expected)
+        found = observed.get["answers"].asDict()
+        for name in names:
+            told = [found.get(f"{outlook(name)}_{what}") for what in ("squared", "tuples", "missed")]
+            if told[1] is not None:
+                self._outlooks[name] = told
+        return {name: int(found[name]) for name in names if found[name]}
 
     def _stream(self, stage: str) -> DataFrame:
         """The answers of a stage in this batch, as the stream that the next one reads."""

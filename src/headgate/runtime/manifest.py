@@ -16,7 +16,7 @@ from headgate.errors import StateError
 if TYPE_CHECKING:
     from headgate.runtime.folder import Folder
 
-VERSION = 3
+VERSION = 4
 _KEPT = 3
 """How many manifests are kept: the last one, and a few before it to look back at."""
 
@@ -78,6 +78,8 @@ class Manifest:
     ended: list[str] = field(default_factory=list)
     """The bounded streams that have been read."""
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
+    shedding: dict[str, Any] = field(default_factory=dict)
+    """What is known about the load, and what has been left out for it."""
 
     def span(self, depth: int, axis: str) -> tuple[float, float] | None:
         """Where on an axis the first and the last pane of the state start; None without any."""

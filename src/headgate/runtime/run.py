@@ -20,8 +20,9 @@ from pyspark.sql import functions as F
 from headgate.errors import Error, FlowError, StateError
 from headgate.operators.sql import quoted, stacked
 from headgate.plan.catalog import did_you_mean
-from headgate.progress.place import read
+from headgate.progress.place import read as read_place
 from headgate.runtime.failures import plain_errors
+from headgate.runtime.pieces import Piece, Read
 from headgate.runtime.sinks import CallSink, ParquetSink
 
 if TYPE_CHECKING:
@@ -114,37 +115,36 @@ class Inputs:
         return stacked([*found, *given])
 
     @contextmanager
-    def batches(
-        self, df: DataFrame, query: StreamingQuery, reads: Mapping[str, int]
-    ) -> Iterator[dict[str, list[DataFrame]]]:
-        """The tuples of each stream in a micro-batch, in pieces.
+    def batches(self, df: DataFrame, query: StreamingQuery, reads: Mapping[str, int]) -> Iterator[dict[str, Read]]:
+        """What a micro-batch has of each stream.
 
         What is read several times is held in memory meanwhile, unless to read it again is cheaper.
         """
         found = self._found(df, query)
         held = [
-            piece
-            for name, pieces in found.items()
+            piece.scan
+            for name, read in found.items()
             if reads[name] > 1 and name not in self._columnar
-            for piece in pieces
+            for piece in read.pieces
         ]
-        for piece in held:
-            piece.persist()
+        for scan in held:
+            scan.persist()
         try:
             yield found
         finally:
-            for piece in held:
-                piece.unpersist()
+            for scan in held:
+                scan.unpersist()
 
-    def _found(self, df: DataFrame, query: StreamingQuery) -> dict[str, list[DataFrame]]:
-        found: dict[str, list[DataFrame]] = {}
+    def _found(self, df: DataFrame, query: StreamingQuery) -> dict[str, Read]:
+        found: dict[str, Read] = {}
         if self.direct:
             leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
             for i, (name, source) in enumerate(self.direct.items()):
-                if pieces := source.read(self.spark, self.schemas[name], self.needed[name], leaves.apply(i)):
-                    found[name] = pieces
+                read = source.read(self.spark, self.schemas[name], self.needed[name], leaves.apply(i))
+                if read.pieces:
+                    found[name] = read
         for name in self.streaming:
-            found[name] = [df.where(f"{_STREAM} = '{name}'").select(f"{name}.*")]
+            found[name] = Read([Piece(df.where(f"{_STREAM} = '{name}'").select(f"{name}.*"))])
         return found
 
 
@@ -190,6 +190,7 @@ class Run:
         self._run_bounded()
         if self._inputs.direct or self._inputs.streaming:
             once = trigger == AVAILABLE_NOW
+            self._loop.waits = not once
             self._begin({"availableNow": True} if once else {"processingTime": trigger or "0 seconds"})
             if not once and any(t.rule.idle is not None for t in self._loop.trackers.values()):
                 self._ticker = threading.Thread(target=self._tick, daemon=True, name=f"headgate-{self.name}")
@@ -210,7 +211,7 @@ class Run:
     def _run_bounded(self) -> None:
         """Bounded streams are a batch of their own, and over with it."""
         due = {
-            name: [df.select(*map(quoted, self._inputs.needed[name]))]
+            name: Read([Piece(df.select(*map(quoted, self._inputs.needed[name])))])
             for name, df in self._inputs.bounded.items()
             if not self._loop.has_ended(name)
         }
@@ -395,7 +396,7 @@ class Run:
         """How the flow is doing: its batches, its progress, its state, and what was counted."""
         # Only what is committed, which never changes: a batch may be running meanwhile.
         loop, manifest = self._loop, self._loop.manifest
-        told = {name: read(state["told"]) for name, state in manifest.progress.items()}
+        told = {name: read_place(state["told"]) for name, state in manifest.progress.items()}
         last = loop.reports[-1] if loop.reports else None
         return {
             "name": self.name,
@@ -410,6 +411,7 @@ class Run:
                 "bytes": manifest.state_bytes,
             },
             **manifest.counters,
+            **loop.shedding.status(loop.decided),
         }
 
 

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.errors import SourceError
 from headgate.operators.ingest import MALFORMED
+from headgate.operators.sql import quoted
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.files import OPTIONS, literal, read_files
 from headgate.runtime.packets import PacketSource
+from headgate.runtime.pieces import Piece, Read
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -46,11 +48,8 @@ class Source(Protocol):
     def stream(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
         """The streaming DataFrame that finds the data, from a reader that may have a name."""
 
-    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> list[DataFrame]:
-        """The data of a batch, from the leaf of its plan that stands for the stream, in pieces; none if it has none.
-
-        A piece has at least the `needed` columns. One of a single partition is reduced without a shuffle.
-        """
+    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> Read:
+        """The data of a batch, from the leaf of its plan that stands for the stream, with the `needed` columns."""
 
 
 @dataclass(frozen=True)
@@ -99,18 +98,20 @@ class Files:
         with plain_errors():
             return reader.load(self.path)
 
-    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> list[DataFrame]:
+    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> Read:
         if leaf.getClass().getSimpleName() != "LogicalRelation":
-            return []
+            return Read([])
         statuses = leaf.relation().location().allFiles()
         sizes = {
             statuses.apply(i).getPath().toString(): int(statuses.apply(i).getLen()) for i in range(statuses.size())
         }
         reader = spark.read.format(self.format).schema(schema).options(**self._options())
         cores = spark.sparkContext.defaultParallelism
-        if cores > _MOST_PIECES or max(sizes.values(), default=0) > _LARGE:
-            return [reader.load([literal(p) for p in sizes])] if sizes else []
-        return [reader.load([literal(p) for p in paths]).coalesce(1) for paths in shared_out(sizes, cores)]
+        large = cores > _MOST_PIECES or max(sizes.values(), default=0) > _LARGE
+        columns = [quoted(c) for c in (*needed, *([MALFORMED] if self._marks_malformed else []))]
+        shares = [list(sizes)] if large else shared_out(sizes, cores)
+        scans = [reader.load([literal(p) for p in paths]).select(columns) for paths in shares if paths]
+        return Read([Piece(scan, not large) for scan in scans], float(sum(sizes.values())))
 
     def _options(self) -> dict[str, Any]:
         marks = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED} if self._marks_malformed else {}
@@ -161,11 +162,12 @@ class Packets:
     def stream(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
         return self.rows.stream(spark, reader)
 
-    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> list[DataFrame]:
+    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> Read:
         if leaf.getClass().getSimpleName() == "LocalRelation":
-            return []
+            return Read([])
         start, end = (json.loads(o.get().json())["row"] for o in (leaf.startOffset(), leaf.endOffset()))
-        return [self.rows.read(spark, start, end, needed)] if end > start else []
+        pieces = [Piece(self.rows.read(spark, start, end, needed))] if end > start else []
+        return Read(pieces, float(end - start))
 
 
 def packets(**parameters: Any) -> Packets:

@@ -1,0 +1,40 @@
+"""What a batch has of a stream, before it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from headgate.operators.estimates import taken, tossed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Tuples as they are read. A `single` piece is reduced in one task, without a shuffle."""
+
+    scan: DataFrame
+    single: bool = False
+
+    @cached_property
+    def df(self) -> DataFrame:
+        """All of them."""
+        return self._placed(self.scan)
+
+    def sample(self, seed: int, rate: float) -> DataFrame:
+        """A sample with its coins, taken where tuples are read: behind it they would be whole rows already."""
+        return self._placed(tossed(self.scan, seed).where(taken(rate)))
+
+    def _placed(self, df: DataFrame) -> DataFrame:
+        return df.coalesce(1) if self.single else df
+
+
+@dataclass(frozen=True)
+class Read:
+    """The tuples of a stream in a batch, and how much that is by a measure that is known without a look at them."""
+
+    pieces: list[Piece]
+    amount: float | None = None

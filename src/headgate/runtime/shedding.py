@@ -1,0 +1,343 @@
+"""Shedding in a flow: what of each batch is left out, decided before it is read, and what became of it.
+
+What the policies of queries fix holds always. With a promise about overload, the cost model says before each batch how
+long it would take, the controller how long it may take, and planners by policy what to leave out for it. All that
+a decision depends on is part of the manifest, and the decision itself is written down with the batch: one that is
+run again leaves out the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headgate.operators.closing import Closing, Fate
+from headgate.operators.ingest import figure
+from headgate.plan.nodes import ROW_NUM
+from headgate.progress.place import from_spark
+from headgate.runtime.sampled import Sampled
+from headgate.runtime.workload import ANSWERS, PARTIALS, PRIOR, Load, Shed, Workload
+from headgate.shedding.controller import Controller, Overload
+from headgate.shedding.costs import CostModel
+from headgate.shedding.estimate_plan import Budget, EstimatePlan, estimate_plan
+from headgate.shedding.policy import Estimate
+from headgate.shedding.statistics import Arrived, Passed, Statistics, Summed
+from headgate.windows import Sliding
+
+if TYPE_CHECKING:
+    from headgate.operators.tables import Member
+    from headgate.plan.stages import Stage
+    from headgate.runtime.level import Level
+    from headgate.runtime.manifest import Manifest
+    from headgate.shedding.policy import Policy
+
+_log = logging.getLogger(__name__)
+#: How much of the last answers counts in what is known of errors.
+_RECENT = 0.3
+#: What a plan leaves free for statistics that are no longer true.
+_SAFETY = 0.05
+#: Where what may not be shed is too much already, samples get this part of it.
+_LEAST = 0.1
+_EVENTS = 50
+#: Groups of which no tuple was taken are warned of when they have more than this part of the tuples.
+_MATTERS = 0.05
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What is left out of a batch."""
+
+    rates: Mapping[str, float]
+    shedding: bool = False
+    predicted: float = 0.0
+    event: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The decision as JSON has it."""
+        return {
+            "rates": dict(self.rates),
+            "shedding": self.shedding,
+            "predicted": self.predicted,
+            "event": self.event,
+        }
+
+
+class Shedding:
+    """Decides what is left out, and follows what that does."""
+
+    def __init__(
+        self,
+        levels: Sequence[Level],
+        stages: Mapping[str, Stage],
+        policies: Mapping[str, Policy],
+        overload: Overload | None,
+        state: Mapping[str, Any],
+    ) -> None:
+        self._first, self._stages, self._policies, self.overload = levels[0], stages, policies, overload
+        self._estimated = {name: p for name, p in policies.items() if isinstance(p, Estimate)}
+        self.workload = Workload(levels[0], stages, policies)
+        self.statistics, self.costs = Statistics(), CostModel(PRIOR)
+        self.controller = Controller(overload) if overload else None
+        if "costs" in state:
+            self.statistics, self.costs = Statistics.restored(state["statistics"]), CostModel.restored(state["costs"])
+            if overload and state["controller"]:
+                self.controller = Controller.restored(overload, state["controller"])
+        self._squared: dict[str, float] = dict(state.get("squared", {}))
+        self._sampled = {name: Sampled.restored(spans) for name, spans in state.get("sampled", {}).items()}
+        self._usual: dict[str, float] = dict(state.get("usual", {}))
+        self.missed: dict[str, list[float]] = dict(state.get("missed", {}))
+        self.events: list[dict[str, Any]] = list(state.get("events", []))
+        self.plan: EstimatePlan | None = None
+
+    def state(self) -> dict[str, Any]:
+        """What the next one needs to go on from here, as JSON has it."""
+        sampled = {name: own.state() for name, own in self._sampled.items() if name in self._policies and own.spans}
+        if self.overload is None:
+            return {"sampled": sampled} if sampled else {}
+        return {
+            "sampled": sampled,
+            "statistics": self.statistics.state(),
+            "costs": self.costs.state(),
+            "controller": self.controller.state() if self.controller else None,
+            "squared": {name: value for name, value in self._squared.items() if name in self._policies},
+            "usual": self._usual,
+            "missed": {name: value for name, value in self.missed.items() if name in self._policies},
+            "events": self.events,
+        }
+
+    # Before a batch
+
+    def decide(self, amounts: Mapping[str, float | None], interval: float | None) -> Decided:
+        """What to leave out of a batch with so much of each stream, which came within so many seconds, if it is known.
+
+        Where data was there before, each batch has to do with the target.
+        """
+        fixed = {name: p.rate for name, p in self._estimated.items() if p.rate is not None}
+        if self.controller is None or not amounts:
+            return Decided(fixed)
+        interval = interval or self.controller.overload.target
+        load = self._expected(amounts, interval)
+        exact = self._predicted(load, Shed(fixed))
+        nothing = Load(dict.fromkeys(load.tuples, 0.0), load.partials, load.answers)
+        decision = self.controller.decide(
+            exact_seconds=exact,
+            fixed_seconds=self._predicted(nothing, Shed(fixed)),
+            interval=interval,
+            calibrated=self.costs.calibrated,
+        )
+        event = decision.event.reason if decision.event else None
+        if not decision.shed:
+            self.plan = None
+            return Decided(fixed, predicted=exact, event=event)
+        self.plan = self._plan(load, decision.budget_seconds)
+        rates = self.workload.rates({name: outlook.rate for name, outlook in self.plan.queries.items()})
+        return Decided(rates, True, self._predicted(load, Shed(rates)), event)
+
+    def _expected(self, amounts: Mapping[str, float | None], interval: float) -> Load:
+        """What the batch is expected to bring: by how much there is to read, or else by how much there used to be."""
+        tuples = {}
+        for stream, amount in amounts.items():
+            each, rate = self.statistics.selectivity(_by_amount(stream)), self.statistics.rate(stream)
+            if amount is not None and each is not None:
+                tuples[stream] = amount * each
+            elif rate is not None:
+                tuples[stream] = rate.a_batch if rate.a_second is None else rate.a_second * interval
+        return Load(tuples, self._usual.get(PARTIALS, 0.0), self._usual.get(ANSWERS, 0.0))
+
+    def _predicted(self, load: Load, shed: Shed) -> float:
+        return self.costs.predict(self.workload.amounts(load, shed, self.statistics))
+
+    def _plan(self, load: Load, capacity: float) -> EstimatePlan:
+        """The rates that keep a batch within a capacity; where none do, those that add little to what must be."""
+        shed = Shed(dict.fromkeys(self._estimated, 0.0))
+        trees = self.workload.trees(load, shed, self.statistics, self.costs.coefficients, self._constants())
+        held = sum(p.tuples * p.node.cost for p in trees.places() if p.node.name in _exact(trees))
+        fixed = max(self._predicted(load, shed) - held, 0.0)
+        found = estimate_plan(trees, Budget(capacity, fixed, _SAFETY))
+        if found.met:
+            return found
+        least = estimate_plan(trees, Budget((fixed + held) * (1 + _LEAST), fixed))
+        return EstimatePlan(least.keep, least.queries, least.load, False, found.why)
+
+    def _constants(self) -> dict[str, float]:
+        """The constants of the queries' errors, as far as answers have told."""
+        found = {}
+        for name, policy in self._estimated.items():
+            if name in self._squared:
+                bound = math.log(2 / (1 - policy.confidence)) / 2 * math.exp(self._squared[name])
+                found[name] = min(math.sqrt(bound), 1.0)
+        return found
+
+    # After a batch
+
+    def sums(self) -> dict[str, tuple[int, str]]:
+        """What has to be added up of the partial rows of a batch: tables and columns, by name."""
+        if self.overload is None:
+            return {}
+        found = {}
+        for number, member in self._members():
+            if member.rows is not None:
+                found[f"_hg_rows_{member.stage.name}"] = (number, member.rows)
+            if member.estimates is not None:
+                found[f"_hg_total_{member.stage.name}"] = (number, member.estimates.total)
+                for call, (total, squares) in member.estimates.sums.items():
+                    found[f"_hg_sum_{member.stage.name}_{call}"] = (number, total)
+                    found[f"_hg_squares_{member.stage.name}_{call}"] = (number, squares)
+        return found
+
+    def _members(self) -> list[tuple[int, Member]]:
+        return [(t.number, m) for t in self._first.tables if not t.values and t.state is None for m in t.members]
+
+    def sampled(
+        self, figures: Mapping[str, Any], rates: Mapping[str, float], before: Manifest, after: Manifest
+    ) -> None:
+        """Takes note of the rates that the tuples of a batch were taken at, and of where they were."""
+        for query, rate in rates.items():
+            stage = self._stages[query]
+            for stream in stage.streams:
+                if stage.aggregate is not None and stage.window.attr == ROW_NUM:
+                    ends: Sequence[Any] = (before.numbered.get(stream, 0), after.numbered.get(stream, 0) - 1)
+                else:
+                    ends = [from_spark(figures.get(figure(stream, end))) for end in ("lowest", "highest")]
+                if rate < 1 and ends[0] is not None and ends[0] <= ends[1]:
+                    self._sampled[query] = self._sampled.get(query, Sampled()).then(ends[0], ends[1], rate)
+
+    def fates(self, level: Level, closings: Mapping[str, Closing]) -> dict[str, Fate]:
+        """What has become of the windows that close."""
+        found = {}
+        for name, closing in closings.items():
+            if name in self._sampled:
+                tops = self._sampled[name].tops(level.stages[name].window, closing.first, closing.last)
+                lost = frozenset(k for k, top in tops.items() if top == math.inf)
+                found[name] = Fate({k: top for k, top in tops.items() if k not in lost}, lost or None)
+        return found
+
+    def closed(self, manifest: Manifest) -> None:
+        """Forgets what only windows needed that have been closed."""
+        for name, own in self._sampled.items():
+            window = self._stages[name].window if self._stages[name].aggregate is not None else None
+            if name in manifest.closed and isinstance(window, Sliding):
+                self._sampled[name] = own.forget(window.bounds(manifest.closed[name] + 1)[0])
+
+    def observe(
+        self,
+        decided: Mapping[str, Any],
+        amounts: Mapping[str, float | None],
+        figures: Mapping[str, Any],
+        outlooks: Mapping[str, Any],
+        answers: int,
+        seconds: float,
+        interval: float | None,
+    ) -> None:
+        """Takes in what a batch did, and how long it took."""
+        if self.controller is None:
+            return
+        rates: Mapping[str, float] = decided["rates"]
+        tuples = {stream: figures.get(figure(stream, "rows")) or 0 for stream in amounts}
+        self._learn(tuples, amounts, figures, rates, interval)
+        self._judge(outlooks)
+        self._usual |= {PARTIALS: float(figures.get("panes") or 0), ANSWERS: float(answers)}
+        load = Load({s: float(n) for s, n in tuples.items()}, self._usual[PARTIALS], self._usual[ANSWERS])
+        did = self.workload.amounts(load, Shed(rates), self.statistics)
+        self.controller.observe(predicted=self.costs.predict(did), observed=seconds)
+        self.costs.observe(did, seconds)
+
+    def _learn(
+        self,
+        tuples: Mapping[str, int],
+        amounts: Mapping[str, float | None],
+        figures: Mapping[str, Any],
+        rates: Mapping[str, float],
+        interval: float | None,
+    ) -> None:
+        segments = {
+            _by_amount(stream): Passed(amount, tuples[stream], tuples[stream])
+            for stream, amount in amounts.items()
+            if amount
+        }
+        values: dict[str, dict[str | None, Summed]] = {}
+        for _, member in self._members():
+            name, query = member.stage.name, self.workload.query(member)
+            seen, total = (int(figures.get(f"_hg_{w}_{name}") or 0) for w in ("rows", "total"))
+            passed = total if member.estimates is not None else seen
+            came = sum(tuples.get(stream, 0) for stream in member.stage.streams)
+            if rates.get(query, 1.0) > 0:
+                segments[query] = Passed(came, passed, round(came * rates.get(query, 1.0)))
+            for call in member.estimates.sums if member.estimates is not None else ():
+                sums = [float(figures.get(f"_hg_{w}_{name}_{call}") or 0) for w in ("sum", "squares")]
+                if seen:
+                    values[f"{query}.{call}"] = {None: Summed(total, sums[0], sums[1], seen)}
+        streams = {stream: Arrived(n, n) for stream, n in tuples.items()}
+        self.statistics.observe(seconds=interval, streams=streams, segments=segments, aggregates=values)
+
+    def _judge(self, outlooks: Mapping[str, Any]) -> None:
+        """Takes in what the answers of a batch say about errors, and about groups that were missed."""
+        for query, (squared, tuples, missed) in outlooks.items():
+            if squared is not None:
+                known = self._squared.get(query, squared)
+                self._squared[query] = known + _RECENT * (squared - known)
+            self.missed[query] = [float(missed or 0), float(tuples or 0)]
+
+    def happened(self, batch: int, decided: Mapping[str, Any]) -> None:
+        """Logs a change of plan."""
+        if decided["event"]:
+            self.events = [
+                *self.events[1 - _EVENTS :],
+                {"batch": batch, "shed": decided["shedding"], "why": decided["event"]},
+            ]
+            _log.warning("batch %d: %s: %s", batch, "sheds" if decided["shedding"] else "exact again", decided["event"])
+
+    # For those who watch
+
+    def status(self, decided: Mapping[str, Any] | None) -> dict[str, Any]:
+        """What is shed, what is known, and what follows from it."""
+        if self.overload is None or decided is None:
+            return {}
+        sampled = {n: r for n, r in decided["rates"].items() if r < 1}
+        return {
+            "shedding": {
+                "active": decided["shedding"],
+                "target": self.overload.target,
+                "rates": sampled,
+                "errors": {name: outlook.error for name, outlook in self._outlooks().items()},
+                "missed": self._missed(),
+                "costs": self.costs.explain(),
+                "cost_error": self.costs.error,
+                "events": self.events,
+                "streams": {s: self.statistics.rate(s) for s in self.workload.streams},
+                "selectivity": {q: self.statistics.selectivity(q) for q in self._policies},
+                "values": {a: self.statistics.values(a) for a in self._aggregates()},
+            }
+        }
+
+    def _outlooks(self) -> dict[str, Any]:
+        return dict(self.plan.queries) if self.plan is not None else {}
+
+    def _aggregates(self) -> list[str]:
+        members = [m for _, m in self._members() if m.estimates is not None]
+        return [
+            f"{self.workload.query(m)}.{call}" for m in members for call in (m.estimates.sums if m.estimates else ())
+        ]
+
+    def _missed(self) -> dict[str, str]:
+        """By query, how many tuples belong to groups of which none was taken, where that matters."""
+        found = {}
+        for name, (missed, tuples) in self.missed.items():
+            share = missed / (missed + tuples) if missed else 0.0
+            if share > _MATTERS:
+                found[name] = (
+                    f"about {missed:.0f} tuples, {share:.0%} of all, belong to groups that were not delivered: small"
+                    " groups vanish from a sample; take fewer keys, or hg.subset(by='group')"
+                )
+        return found
+
+
+def _by_amount(stream: str) -> str:
+    return f"{stream} by amount"
+
+
+def _exact(trees: Any) -> set[str]:
+    return {q.name for q in trees.queries if q.fixed_rate == 1}

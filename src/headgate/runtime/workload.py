@@ -1,0 +1,171 @@
+"""What a batch has to do, in amounts that the cost model knows, and as the tree that the planner of samples knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headgate.shedding.costs import Coefficients
+from headgate.shedding.policy import Estimate
+from headgate.shedding.tree import Kind, Query, Segment, Stream, Trees
+
+if TYPE_CHECKING:
+    from headgate.operators.tables import Member, Table
+    from headgate.plan.stages import Stage
+    from headgate.runtime.level import Level
+    from headgate.shedding.policy import Policy
+    from headgate.shedding.statistics import Statistics
+
+READ, REDUCED, VALUES, KEPT = "tuples read", "tuples reduced", "values reduced", "tuples kept"
+PARTIALS, ANSWERS = "partial rows", "answers"
+#: What these cost in relation to one another before any batch has told: measured with packets, in seconds.
+PRIOR = Coefficients(0.4, {READ: 1e-7, REDUCED: 2.5e-7, VALUES: 3e-8, KEPT: 1e-6, PARTIALS: 2e-6, ANSWERS: 1e-5})
+#: Up to this rate, one sample of a stream is kept in memory for all that need it, instead of being taken for each.
+SHARED = 0.5
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a batch brings: the tuples of streams, and what is known of its answers, which nothing is saved of."""
+
+    tuples: Mapping[str, float]
+    partials: float = 0.0
+    answers: float = 0.0
+
+
+@dataclass(frozen=True)
+class Shed:
+    """Which part of its tuples each query takes, and of which ones tuples are sampled."""
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    needed: Mapping[str, float] = field(default_factory=dict)
+    """The part of the tuples that windows need which are not dropped."""
+
+    def of(self, query: str) -> float:
+        """The part of its tuples that a query takes."""
+        return self.rates.get(query, 1.0) * self.needed.get(query, 1.0)
+
+
+class Workload:
+    """The work of a flow's first level, where tuples come in; what is behind them is little, and counted as answers."""
+
+    def __init__(self, level: Level, stages: Mapping[str, Stage], policies: Mapping[str, Policy]) -> None:
+        self._tables, self._policies = level.tables, policies
+        self._queries = {name: stage.query for name, stage in stages.items()}
+        self.streams = list(dict.fromkeys(f.stream for t in level.tables for f in t.feeds))
+        keeping = (*level.joining.values(), *level.holding.values(), *level.passing_on.values())
+        self._kept = [stream for stage in keeping for stream in stage.streams]
+
+    def query(self, member: Member) -> str:
+        """The query that a member of a table is of."""
+        return self._queries[member.stage.name]
+
+    def amounts(self, load: Load, shed: Shed, statistics: Statistics) -> dict[str, float]:
+        """What a batch does with so much, where so much is shed."""
+        found = {READ: 0.0, REDUCED: 0.0, VALUES: 0.0, KEPT: sum(load.tuples.get(s, 0.0) for s in self._kept)}
+        for stream, tuples in load.tuples.items():
+            own = [t for t in self._tables if any(f.stream == stream for f in t.feeds)]
+            found[READ] += tuples * self._reads(own, shed)
+            for table in own:
+                shares = {self.query(m): shed.of(self.query(m)) for m in table.members}
+                found[REDUCED] += tuples * self._reduced(shares, statistics)
+                found[VALUES] += tuples * sum(
+                    share * self._passing(name, statistics) * _columns(table, self._sample(table, name))
+                    for name, share in shares.items()
+                )
+        return found | {PARTIALS: load.partials, ANSWERS: load.answers}
+
+    def sampled(self, tables: Sequence[Table], shed: Shed) -> list[Table]:
+        """The tables all of whose queries are sampled."""
+        return [t for t in tables if all(self.query(m) in shed.rates for m in t.members)]
+
+    def _reads(self, tables: Sequence[Table], shed: Shed) -> float:
+        """How often a tuple is read: a look for the figures is a fraction of that."""
+        sampled = self.sampled(tables, shed)
+        highest = max((shed.rates[self.query(m)] for t in sampled for m in t.members), default=0.0)
+        shared = 1 if sampled and highest <= SHARED else len(sampled)
+        whole = len(tables) - len(sampled)
+        return whole + shared + (0.0 if whole else 0.5)
+
+    def _reduced(self, shares: Mapping[str, float], statistics: Statistics) -> float:
+        """The part of the tuples that is reduced at all: no more than all queries of the table take together."""
+        every = sum(share * self._passing(name, statistics) for name, share in shares.items())
+        return min(every, max(shares.values()))
+
+    def _passing(self, query: str, statistics: Statistics) -> float:
+        known = statistics.selectivity(query)
+        return 1.0 if known is None else min(known, 1.0)
+
+    def _sample(self, table: Table, query: str) -> Member:
+        return next(m for m in table.members if self.query(m) == query)
+
+    def trees(
+        self,
+        load: Load,
+        shed: Shed,
+        statistics: Statistics,
+        costs: Coefficients,
+        constants: Mapping[str, float],
+    ) -> Trees:
+        """The tree of each stream: a segment for each table, and below it the queries that share it.
+
+        What the queries take that are not sampled is fixed by `shed`.
+        """
+        streams = []
+        for stream in self.streams:
+            below = []
+            for table in self._tables:
+                if any(f.stream == stream for f in table.feeds):
+                    leaves = [self._leaf(table, m, stream, shed, statistics, costs, constants) for m in table.members]
+                    passing = min(1.0, sum(self._passing(self.query(m), statistics) for m in table.members))
+                    cost = costs.each.get(REDUCED, 0.0) * passing
+                    below.append(Segment(f"table {table.number} of {stream}", cost, 1.0, tuple(leaves)))
+            streams.append(Stream(stream, load.tuples.get(stream, 0.0), tuple(below)))
+        return Trees(tuple(streams))
+
+    def _leaf(
+        self,
+        table: Table,
+        member: Member,
+        stream: str,
+        shed: Shed,
+        statistics: Statistics,
+        costs: Coefficients,
+        constants: Mapping[str, float],
+    ) -> Query:
+        query, policy = self.query(member), self._policies[self.query(member)]
+        name = leaf(query, table.number, stream)
+        share = self._passing(query, statistics) * _columns(table, member)
+        cost = costs.each.get(VALUES, 0.0) * share
+        if not isinstance(policy, Estimate):
+            return Query(name, Kind.EXACT, cost * shed.needed.get(query, 1.0))
+        return Query(
+            name,
+            cost=cost,
+            constant=constants.get(query, 1.0),
+            weight=policy.weight,
+            priority=policy.priority,
+            rate=policy.rate,
+        )
+
+    def rates(self, effective: Mapping[str, float]) -> dict[str, float]:
+        """The rate of each query, from those of its leaves: it has one of each of its streams and tables."""
+        found: dict[str, float] = {}
+        for table in self._tables:
+            for member in table.members:
+                query = self.query(member)
+                if isinstance(self._policies[query], Estimate):
+                    own = [effective[leaf(query, table.number, feed.stream)] for feed in table.feeds]
+                    found[query] = min([found.get(query, math.inf), *own])
+        return found
+
+
+def leaf(query: str, table: int, stream: str) -> str:
+    """What the part of a query over one stream and table is called in a tree."""
+    return f"{query} in table {table} of {stream}"
+
+
+def _columns(table: Table, member: Member) -> int:
+    return sum(column.guard == member.guard for column in table.columns)
