@@ -97,6 +97,33 @@ def test_ledgers_save_what_was_predicted(windows: tuple[tuple[int, int], ...], l
     assert q.load - work(q, book, length, level) == pytest.approx(realised * saving(q, level), rel=0.01, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("inner", "outer", "gap"),
+    [
+        (Sliding(10, 10, "ts"), Sliding(100, 100, "ts"), 10),
+        (Sliding(20, 20, "ts"), Sliding(47, 40, "ts"), 1),
+        (Sliding(45, 20, "ts"), Sliding(45, 20, "ts"), 3),
+        (Sliding(50, 50, "ts"), Sliding(55, 50, "ts"), 3),
+        (Sliding(20, 20, "ts", origin=5), Sliding(47, 40, "ts"), 2),
+        (Sliding(20, 20, "ts", origin=10), Sliding(47, 40, "ts"), 2),
+        (Sliding(15, 15, "ts"), Sliding(17, 10, "ts"), 2),
+        (Sliding(40, 40, "ts"), Sliding(75, 30, "ts", origin=3), 3),
+    ],
+    ids=str,
+)
+def test_between_aggregates_answers_are_saved_whole(inner: Sliding, outer: Sliding, gap: int) -> None:
+    # inner  [---)---)---)---)     an answer at 0, 20, 40, 60
+    # outer  [--------)            reaches 47, and needs three of them, as if it reached 60
+    q = SubsetQuery("q", (Step(inner, 1.0), Step(outer, 1.0)), gap, rate=1.0, pace=1.0)
+    length = int(outer.slide) * 10_000
+    (book,) = decide([ledger(q)], length, 0.4)
+    realised = 1 - sum(book.kept(k) for k in range(10_000)) / 10_000
+    starts = np.arange(int(inner.origin), length, int(inner.slide))
+    edges = np.searchsorted(starts, [(int(a), int(b)) for a, b in book.needed(0, length, 1)])
+    kept = int(np.sum(edges[:, 1] - edges[:, 0]))
+    assert 1 - kept / len(starts) == pytest.approx(realised * q.shares(gap)[1], abs=0.01)
+
+
 def test_below_capacity_nothing_is_dropped() -> None:
     found = plan([Tree((NESTED,))], NESTED.load)
     assert fractions(found) == {"nested": 0.0}

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from headgate.errors import FlowError
-from headgate.shedding.subset_rules import Grid, early_share, fan_out, highest_drop, pipeline
+from headgate.shedding.subset_rules import Grid, early_share, fan_out, highest_drop, over_answers, pipeline
 from headgate.windows import Window
 
 Place: TypeAlias = Literal["input", "middle", "behind"]
@@ -83,8 +83,9 @@ class SubsetQuery:
 
     def shares(self, run: int) -> list[float]:
         """What is saved before each aggregate, and last of answers, where so many windows are dropped in a row."""
-        levels = range(len(self.steps))
-        return [*(early_share(replace(self.grid(level), gap=run)) for level in levels), 1.0]
+        first, *others = (replace(self.grid(level), gap=run) for level in range(len(self.steps)))
+        answers = [over_answers(step.window, grid) for step, grid in zip(self.steps, others, strict=False)]
+        return [*map(early_share, (first, *answers)), 1.0]
 
 
 @dataclass(frozen=True)

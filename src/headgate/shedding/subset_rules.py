@@ -83,6 +83,24 @@ def before(window: Window, grid: Grid) -> Grid:
     return replace(grid, attr=inner.attr, extent=grid.extent + inner.range - step)
 
 
+def over_answers(window: Window, grid: Grid) -> Grid:
+    """Give a grid over the answers of an aggregate with the extent that its units have in answers.
+
+    Answers lie only where windows begin, so a unit that ends between two of them leaves no more unread than if it
+    ended at the later one. Where slides do not divide one another, units begin at all places of a raster from one
+    answer to the next, each as often as any other.
+
+    >>> over_answers(Sliding(20, 20, "ts"), single(Sliding(47, 40, "window_start"), gap=1)).extent
+    60
+    >>> over_answers(Sliding(15, 15, "ts"), single(Sliding(17, 10, "window_start"), gap=1)).extent
+    20
+    """
+    inner = droppable(window)
+    step = gcd(inner.slide, grid.slide)
+    first = (inner.origin - grid.origin) % step
+    return replace(grid, extent=-((first - grid.extent) // step) * step)
+
+
 def pipeline(windows: Sequence[Window], gap: int) -> Grid:
     """Give the grid at the input of nested aggregates, whose windows come in the order that tuples meet them.
 
