@@ -7,7 +7,7 @@ import argparse
 from rich.console import Console
 
 import headgate as hg
-from benchmarks import changes, forms, joins, order, overlap, sharing, skew, streams, windows
+from benchmarks import changes, drops, forms, joins, order, overlap, sharing, skew, streams, windows
 
 BENCHMARKS = {
     "windows": windows.run,
@@ -20,20 +20,26 @@ BENCHMARKS = {
     "order": order.run,
     "changes": changes.run,
 }
+#: Those that simulate, and need no Spark.
+SIMULATIONS = {"drops": drops.run}
 
 
 def main() -> None:
     """Prints a table for each benchmark. Times are of this machine at this moment; compare the ratios."""
+    names = [*BENCHMARKS, *SIMULATIONS]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=main.__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", help=f"one of {', '.join(BENCHMARKS)}")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"one of {', '.join(names)}")
     parser.add_argument("--rows", type=int, default=20_000_000, help="packets to generate (default 20 million)")
     asked = parser.parse_args()
-    unknown = set(asked.names) - BENCHMARKS.keys()
+    unknown = set(asked.names) - set(names)
     if unknown:
-        parser.error(f"unknown benchmark {', '.join(unknown)}: choose from {', '.join(BENCHMARKS)}")
-    spark, console = hg.session(), Console()
-    for name in asked.names or BENCHMARKS:
-        BENCHMARKS[name](spark, console, asked.rows)
+        parser.error(f"unknown benchmark {', '.join(unknown)}: choose from {', '.join(names)}")
+    console = Console()
+    for name in asked.names or names:
+        if name in SIMULATIONS:
+            SIMULATIONS[name](console)
+        else:
+            BENCHMARKS[name](hg.session(), console, asked.rows)
 
 
 if __name__ == "__main__":
