@@ -31,6 +31,8 @@ _GIB = 1 << 30
 _MOST_DRIVER_MEMORY = 8 * _GIB
 #: What fails is told by the error that is raised; these would print its Java stack beside it.
 _STACK_LOGGERS = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
+#: Spark makes one method of all that is done with a row. Java would leave one beyond 8,000 bytes to its interpreter.
+_HUGE_METHODS = "-XX:-DontCompileHugeMethods"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -137,7 +139,7 @@ def _defaults() -> dict[str, str]:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} {_HUGE_METHODS}",
     }
 
 
