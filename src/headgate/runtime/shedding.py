@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headgate.operators.closing import Closing, Fate
+from headgate.operators.estimates import plain_calls
 from headgate.operators.ingest import figure
 from headgate.plan.nodes import ROW_NUM
 from headgate.progress.place import from_spark
@@ -28,7 +29,7 @@ from headgate.shedding.statistics import Arrived, Passed, Statistics, Summed
 from headgate.windows import Sliding
 
 if TYPE_CHECKING:
-    from headgate.operators.tables import Member
+    from headgate.operators.tables import Member, Table
     from headgate.plan.stages import Stage
     from headgate.runtime.level import Level
     from headgate.runtime.manifest import Manifest
@@ -178,7 +179,8 @@ class Shedding:
         if self.overload is None:
             return {}
         found = {}
-        for number, member in self._members():
+        for table, member in self._members():
+            number = table.number
             if member.rows is not None:
                 found[f"_hg_rows_{member.stage.name}"] = (number, member.rows)
             if member.estimates is not None:
@@ -188,8 +190,8 @@ class Shedding:
                     found[f"_hg_squares_{member.stage.name}_{call}"] = (number, squares)
         return found
 
-    def _members(self) -> list[tuple[int, Member]]:
-        return [(t.number, m) for t in self._first.tables if not t.values and t.state is None for m in t.members]
+    def _members(self) -> list[tuple[Table, Member]]:
+        return [(t, m) for t in self._first.tables if not t.values and t.state is None for m in t.members]
 
     def sampled(
         self, figures: Mapping[str, Any], rates: Mapping[str, float], before: Manifest, after: Manifest
@@ -259,17 +261,19 @@ class Shedding:
             if amount
         }
         values: dict[str, dict[str | None, Summed]] = {}
-        for _, member in self._members():
+        for table, member in self._members():
             name, query = member.stage.name, self.workload.query(member)
-            seen, total = (int(figures.get(f"_hg_{w}_{name}") or 0) for w in ("rows", "total"))
+            # Where panes are windows, a tuple is counted in each that holds it.
+            copies = float(table.eager.range / table.eager.slide) if table.eager is not None else 1.0
+            seen, total = (round((figures.get(f"_hg_{w}_{name}") or 0) / copies) for w in ("rows", "total"))
             passed = total if member.estimates is not None else seen
             came = sum(tuples.get(stream, 0) for stream in member.stage.streams)
             if rates.get(query, 1.0) > 0:
                 segments[query] = Passed(came, passed, round(came * rates.get(query, 1.0)))
             for call in member.estimates.sums if member.estimates is not None else ():
-                sums = [float(figures.get(f"_hg_{w}_{name}_{call}") or 0) for w in ("sum", "squares")]
+                sums = [float(figures.get(f"_hg_{w}_{name}_{call}") or 0) / copies for w in ("sum", "squares")]
                 if seen:
-                    values[f"{query}.{call}"] = {None: Summed(total, sums[0], sums[1], seen)}
+                    values[_shown(member, call)] = {None: Summed(total, sums[0], sums[1], seen)}
         streams = {stream: Arrived(n, n) for stream, n in tuples.items()}
         self.statistics.observe(seconds=interval, streams=streams, segments=segments, aggregates=values)
 
@@ -302,7 +306,7 @@ class Shedding:
                 "active": decided["shedding"],
                 "target": self.overload.target,
                 "rates": sampled,
-                "errors": {name: outlook.error for name, outlook in self._outlooks().items()},
+                "errors": self._errors(),
                 "missed": self._missed(),
                 "costs": self.costs.explain(),
                 "cost_error": self.costs.error,
@@ -313,14 +317,18 @@ class Shedding:
             }
         }
 
-    def _outlooks(self) -> dict[str, Any]:
-        return dict(self.plan.queries) if self.plan is not None else {}
+    def _errors(self) -> dict[str, float]:
+        """The relative error that the plan expects of each query that is sampled, at its confidence."""
+        if self.plan is None:
+            return {}
+        rates = self.workload.rates({name: outlook.rate for name, outlook in self.plan.queries.items()})
+        constants = self._constants()
+        sampled = {name: rate for name, rate in rates.items() if 0 < rate < 1}
+        return {name: min(constants.get(name, 1.0) / rate, 1.0) for name, rate in sampled.items()}
 
     def _aggregates(self) -> list[str]:
-        members = [m for _, m in self._members() if m.estimates is not None]
-        return [
-            f"{self.workload.query(m)}.{call}" for m in members for call in (m.estimates.sums if m.estimates else ())
-        ]
+        found = [(m, m.estimates.sums) for _, m in self._members() if m.estimates is not None]
+        return [_shown(member, call) for member, sums in found for call in sums]
 
     def _missed(self) -> dict[str, str]:
         """By query, how many tuples belong to groups of which none was taken, where that matters."""
@@ -333,6 +341,12 @@ class Shedding:
                     " groups vanish from a sample; take fewer keys, or hg.subset(by='group')"
                 )
         return found
+
+
+def _shown(member: Member, call: str) -> str:
+    """What an aggregate is called: as the column that shows it."""
+    assert member.stage.above is not None
+    return f"{member.stage.query}.{plain_calls(member.stage.above).get(call, call)}"
 
 
 def _by_amount(stream: str) -> str:

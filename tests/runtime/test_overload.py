@@ -1,0 +1,145 @@
+"""Overload in a flow: batches that would take too long are sampled, windows know it, and exact ones come back."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+import headgate as hg
+from headgate.operators.ingest import figure
+from headgate.runtime.pieces import Piece, Read
+from headgate.runtime.shedding import Shedding
+from headgate.runtime.workload import READ, REDUCED, VALUES, Load, Shed
+from headgate.shedding.costs import Coefficients
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from headgate.runtime.loop import Loop
+
+SQL = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 200, SLIDE 100, WA ts] FROM S GROUP BY k"
+LEAST = "SELECT count(*) AS n [RANGE 100, SLIDE 100, WA ts] FROM S"
+TUPLES = 4_000
+COLUMNS = ("{n} * 100 + id % 100 AS ts", "CAST(id % 5 AS INT) AS k", "CAST(pmod(xxhash64(id, {n}), 50) AS INT) AS v")
+COSTS = Coefficients(0.2, {READ: 1e-5, REDUCED: 1e-4, VALUES: 1e-5})
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches take as long as a machine would of which everything is known."""
+    observe = Shedding.observe
+
+    def observed(
+        self: Shedding, decided: Any, amounts: Any, figures: Any, outlooks: Any, answers: int, *_: Any
+    ) -> None:
+        load = Load({"S": figures[figure("S", "rows")]})
+        seconds = COSTS.seconds(self.workload.amounts(load, Shed(decided["rates"]), self.statistics))
+        observe(self, decided, amounts, figures, outlooks, answers, seconds, None)
+
+    monkeypatch.setattr(Shedding, "observe", observed)
+
+
+def flow(spark: SparkSession, folder: Path) -> hg.Flow:
+    made = hg.Flow(spark, "test", str(folder))
+    made.stream("S", batch(spark, 0).where("false"), progress=hg.progress("ts", ordered=True))
+    made.query("q", SQL, policy=hg.estimate())
+    made.query("least", LEAST, policy=hg.estimate(priority=-1))
+    return made
+
+
+def batch(spark: SparkSession, number: int) -> DataFrame:
+    return spark.range(TUPLES).selectExpr(*(c.format(n=number) for c in COLUMNS))
+
+
+def times(number: int) -> int:
+    """How much more there is in a batch than usual. That it varies tells what tuples cost, and what batches do."""
+    return 8 if 9 <= number < 13 else 1 + number % 2
+
+
+def stream(spark: SparkSession, numbers: range) -> DataFrame:
+    return reduce(DataFrame.union, (batch(spark, n) for n in numbers for _ in range(times(n))))
+
+
+def run(loop: Loop, numbers: range) -> Loop:
+    for number in numbers:
+        read = Read([Piece(stream(loop.spark, range(number, number + 1)))], amount=8.0 * TUPLES * times(number))
+        loop.run({"S": read}, number)
+    return loop
+
+
+def by_window(rows: DataFrame) -> dict[Any, dict[str, Any]]:
+    found = [row.asDict() for row in rows.collect()]
+    return {(row.get("k"), row["window_start"]): row for row in found}
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_step_is_shed_and_answers_are_exact_before_and_after_it(spark: SparkSession, tmp_path: Path) -> None:
+    promise = hg.overload(5.0)
+    loop = run(flow(spark, tmp_path)._run(promise)._loop, range(9))
+    assert not loop.shedding.events
+    run(loop, range(9, 10))
+    assert loop.decided is not None
+    assert loop.decided["shedding"]
+    # What was learned is kept, and so is that it sheds.
+    loop = run(flow(spark, tmp_path)._run(promise)._loop, range(10, 13))
+    assert loop.decided is not None
+    status = loop.shedding.status(loop.decided)["shedding"]
+    assert 0 < status["rates"]["q"] < 1
+    assert status["rates"]["least"] == 0
+    assert loop.decided["predicted"] <= 5.0
+    assert status["selectivity"]["q"] == pytest.approx(1, rel=0.1)
+    assert status["values"]["q.s"].mean == pytest.approx(24.5, rel=0.1)
+    assert status["costs"]
+    run(loop, range(13, 20))
+    assert [event["shed"] for event in loop.shedding.events] == [True, False]
+    loop.run({}, None, ended=["S"])
+
+    everything = stream(spark, range(20))
+    exact, given = by_window(hg.evaluate(SQL, S=everything)), by_window(loop.kept("q"))
+    assert given.keys() == exact.keys()
+    shed = {key for key, r in given.items() if r["sampling_rate"] < 1}
+    assert {start for _, start in shed} >= set(range(800, 1300, 100))
+    for key, r in given.items():
+        if key in shed:
+            assert r["n_low"] < r["n_high"]
+            assert r["n_low"] <= exact[key]["n"] <= r["n_high"]
+        else:
+            assert (r["n"], r["s"], r["n_low"], r["s_high"]) == (exact[key]["n"], exact[key]["s"], r["n"], r["s"])
+    assert max(start for _, start in shed) < 1800
+    # There was no time for any sample of it: a window without all of its tuples would be wrong.
+    exact, given = by_window(hg.evaluate(LEAST, S=everything)), by_window(loop.kept("least"))
+    assert exact.keys() - given.keys() >= {(None, start) for start in range(900, 1300, 100)}
+    assert all(r["n"] == exact[key]["n"] for key, r in given.items())
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_batch_that_is_run_again_draws_the_same_sample(spark: SparkSession, tmp_path: Path) -> None:
+    loop = run(flow(spark, tmp_path)._run(hg.overload(1.5))._loop, range(10))
+    loop._decide({"source_batch": 10, "ended": [], "now": 0, "held": False}, {"S": 8.0 * TUPLES}, None)
+    again = flow(spark, tmp_path)._run()._loop
+    pending = again.pending()
+    assert pending is not None
+    assert 0 < pending["shed"]["rates"]["q"] < 1
+    run(again, range(10, 11))
+    assert again.decided == pending["shed"]
+
+
+@pytest.mark.usefixtures("machine")
+def test_what_may_not_be_shed_is_said_to_be_too_much(spark: SparkSession, tmp_path: Path) -> None:
+    made = flow(spark, tmp_path)
+    made.query("exact", SQL)
+    loop = run(made._run(hg.overload(1.5))._loop, range(10))
+    assert loop.shedding.plan is not None
+    assert "what may not be shed takes" in loop.shedding.plan.why
+    closed = hg.evaluate(SQL, S=stream(spark, range(10))).where("window_end <= 900")
+    assert by_window(loop.kept("exact")) == by_window(closed)
+
+
+def test_bad_promises(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(hg.FlowError, match="give hg"):
+        flow(spark, tmp_path).run_available(overload="5 seconds")  # type: ignore[arg-type]
