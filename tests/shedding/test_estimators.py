@@ -208,6 +208,23 @@ class Ordered:
         return {side: np.where(np.isnan(shares[side]), np.nan, self.x[place]) for side, place in places.items()}
 
 
+@pytest.mark.parametrize("rate", [0.99, 0.95, 0.7, 0.3])
+def test_limits_of_quantiles_hold_them_far_out_and_where_hardly_any_tuple_is_dropped(
+    rate: float, connection: duckdb.DuckDBPyConnection
+) -> None:
+    for size in (30, 200):
+        rng, top = np.random.default_rng(size), np.full(1500, 1 / rate)
+        x = rng.random((1500, size))
+        kept = rng.random(x.shape) < rate
+        cell = np.nonzero(kept)[0]
+        sample = Sample(cell, x[kept], np.full(len(cell), 1 / rate), top, {})
+        found, ordered = estimates(sample, connection), Ordered.of(sample)
+        for fraction in (0.01, 0.1, 0.9, 0.99):
+            limits = ordered.between(found.delivered, found.of(quantile_shares(fraction, 0.99)))
+            inside = covered(limits, np.quantile(x, fraction, axis=1)[found.delivered])
+            assert inside.mean() >= PROMISED[0.99], (size, fraction)
+
+
 def normal_width(found: Estimates, name: str) -> Floats:
     """The width of the normal interval, which is all that is needed of many values without a tail."""
     squares = {"count": "w2", "sum": "a2", "avg": "(a2 - 2 * s1 / w1 * a1 + pow(s1 / w1, 2) * w2) / pow(w1, 2)"}[name]

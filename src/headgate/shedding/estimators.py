@@ -124,8 +124,9 @@ def estimator(function: AggregateFunction, confidence: float) -> Estimator:
 def quantile_shares(fraction: float, confidence: float) -> Shares:
     """Between which quantiles of the kept values, by weight, that of all values lies.
 
-    Of the kept values a binomial number is below the quantile of all; the shares are its limits, with corrections for
-    its skewness and for whole numbers. Rates are taken to have changed without regard to the values.
+    Of the kept values a hypergeometric number is below the quantile of all, and the shares are its limits: by its
+    deviation, its skewness as far as that makes them wider, half a kept tuple, and the two places that a quantile lies
+    between. Rates are taken to have changed without regard to the values.
 
     >>> quantile_shares(1.5, 0.99)
     Traceback (most recent call last):
@@ -134,10 +135,12 @@ def quantile_shares(fraction: float, confidence: float) -> Shares:
     if not 0 <= fraction <= 1:
         raise FlowError(f"fraction={fraction}: give a number from 0 to 1, such as 0.5 for the median")
     z = normal_quantile(confidence)
-    deviation = f"{number(z * (fraction * (1 - fraction)) ** 0.5)} * sqrt({{w2}} + {{top}} * ({{top}} - 1)) / {{w1}}"
-    skewness = (z * z - 1) * (1 - 2 * fraction) / 6
-    low = f"({number(fraction)} - {deviation} + {number(skewness - 0.5)} * {{top}} / {{w1}})"
-    high = f"({number(fraction)} + {deviation} + {number(skewness + 0.5)} * {{top}} / {{w1}})"
+    deviation = f"{number(z * (fraction * (1 - fraction)) ** 0.5)} * sqrt({{w2}} + {{top}} * ({{top}} - 1))"
+    # Where most tuples are kept, it is the few that were dropped that make it skew, to the other side.
+    skewness = f"{number((z * z - 1) * (1 - 2 * fraction) / 6)} * ({{top}} - 2)"
+    below = f"{deviation} - least({skewness}, 0) + {number(fraction)} + 0.5e0 * {{top}}"
+    above = f"{deviation} + greatest({skewness}, 0) + {number(1 - fraction)} + 0.5e0 * {{top}}"
+    low, high = f"({number(fraction)} - ({below}) / {{w1}})", f"({number(fraction)} + ({above}) / {{w1}})"
     return Shares(
         (_W1, _W2),
         f"CASE WHEN {{top}} = 1 THEN {number(fraction)} WHEN {low} > 0 THEN {low} END",
