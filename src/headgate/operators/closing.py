@@ -200,8 +200,10 @@ def answers(
                 continue
             (table,) = each.tables.values()
             own = windows.df.where(f"{_SPEC} = {each.kinds.index(_kind(table, member, closings))}")
+            fate = fates.get(member.stage.name, _KEPT)
+            top = fate.top(closings[member.stage.name]) if fate.tops else "1D"
             for other in extra:
-                own = _with_extra(own, state, member, other, closings)
+                own = _with_extra(own, state, member, other, closings, top)
             branches.append(_structs(_Selected(own), each, [member], closings, fates))
         if plain:
             branches.append(_structs(windows, each, plain, closings, fates))
@@ -364,9 +366,12 @@ def _by_table(numbers: Mapping[int, int]) -> str:
 
 
 def _with_extra(
-    windows: DataFrame, state: DataFrame, member: Member, extra: Table, closings: Mapping[str, Closing]
+    windows: DataFrame, state: DataFrame, member: Member, extra: Table, closings: Mapping[str, Closing], top: str
 ) -> DataFrame:
-    """The windows with the answers of calls that have a table of their own, holistic or user-defined."""
+    """The windows with the answers of calls that have a table of their own, holistic or user-defined.
+
+    `top` is the largest weight that a tuple of a window may have had, over its number.
+    """
     keys = list(member.keys)
     over = _pass(extra, extra.members, closings)
     if extra.state is not None:
@@ -378,7 +383,12 @@ def _with_extra(
         lists = queried(state, grouped)
         answer = user.merged_states(function, "_hg_states").alias(extra.state.name)
         return joined(windows, lists.select(*_renamed(extra.keys, keys), WINDOW_ID, answer), keys)
-    counts = _merged(state, over).df
+    merged = _merged(state, over)
+    if extra.quantiles is not None:
+        names = dict(zip(extra.keys[:-1], keys, strict=True))
+        estimates = extra.quantiles.answers(merged.source, names, extra.keys[-1], top)
+        return joined(windows, queried(merged.rows, estimates), keys)
+    counts = merged.df
     value, times = F.col(extra.keys[-1]).alias("_hg_value"), F.col(extra.columns[0].name).alias(ROWS)
     own = counts.select(*_renamed(extra.keys[:-1], keys), WINDOW_ID, value, times)
     calls = [F.expr(over_values(c)).alias(c.name) for c in extra.values]

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
-from headgate.operators.sql import ddl, moving
+from headgate.operators.sql import ddl, moving, quoted
 from headgate.plan.feeds import Feed
 from headgate.shedding.estimators import Estimator
 
@@ -145,6 +145,11 @@ class Estimates:
             self.squared.append(how.squared.format(**partials))
             self.sums[call] = (partials["s1"], partials["s2"])
         self.answers[call] = (how.value.format(**holes), how.low.format(**holes), how.high.format(**holes))
+
+    def add_columns(self, call: str, type_: T.DataType) -> None:
+        """Adds a call whose estimate and limits are columns by then, made from a table of its own."""
+        self.types[call] = type_
+        self.answers[call] = (quoted(call), quoted(low(call)), quoted(high(call)))
 
     def layers(self, prefix: str, top: str) -> list[dict[str, str]]:
         """The steps, those that need no other one first; names begin with a prefix of the query's own."""

@@ -28,6 +28,7 @@ from headgate.aggregates.builtin import COUNT_ROWS
 from headgate.operators.estimates import Estimates
 from headgate.operators.lower import lower
 from headgate.operators.partials import PartialColumn, call_holes
+from headgate.operators.quantiles import Quantile, Quantiles
 from headgate.operators.rollup import WINDOW_ID
 from headgate.operators.sql import bound, ddl, literal, position, text
 from headgate.plan.feeds import Feed
@@ -117,7 +118,8 @@ class Table:
     """Partials of groups and panes of one length, for all queries that can use them.
 
     The last key of a table of *values* is the value of a holistic call, and its only column the number of times that
-    it occurs; the only column of a table of *states* holds the states of a user-defined aggregate.
+    it occurs, or, in a sample, its columns are the moments of its weights; the only column of a table of *states* holds
+    the states of a user-defined aggregate.
     """
 
     number: int
@@ -132,6 +134,8 @@ class Table:
     columns: list[TableColumn] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
     values: tuple[Call, ...] = ()
+    quantiles: Quantiles | None = None
+    """How its values are made into answers, if they come from a sample."""
     state: Call | None = None
     known: Mapping[str, str] = field(default_factory=dict)
     """The columns of its rows on disk: the names by their meanings."""
@@ -294,7 +298,10 @@ class _Seat:
             for name, place in zip((WINDOW_START, WINDOW_END), self._ends(), strict=True):
                 member.finals[name] = bound(self.tuples, self.window.attr, place)
         for calls in self._holistic():
-            tables.append(self._values(tables, calls))
+            tables.append(values := self._values(tables, calls))
+            if member.estimates is not None and values.quantiles is not None:
+                for quantile in values.quantiles.calls:
+                    member.estimates.add_columns(quantile.call, quantile.type)
         for call in self.node.calls:
             if isinstance(call.function, UserAggregate):
                 tables.append(self._states(tables, call))
@@ -418,8 +425,21 @@ class _Seat:
         table = self._table(tables, feeds, (*self.key_types, *self._types([text(one)])), purpose)
         table.values = tuple(calls)
         table.members.append(Member(self.stage, self._guard(where), tuple(table.keys[:-1])))
-        table.columns.append(_named(table, _count(self.guard, len(feeds))))
+        if self._confidence is None:
+            table.columns.append(_named(table, _count(self.guard, len(feeds))))
+        else:
+            table.quantiles = self._weighted(table, calls, self._confidence)
         return table
+
+    def _weighted(self, table: Table, calls: Sequence[Call], confidence: float) -> Quantiles:
+        """Adds the moments of weights that quantiles over a table of values need, instead of a count."""
+        plain = replace(calls[0], where=None)  # The table has only tuples that meet the condition.
+        quantiles = tuple(Quantile.of(call, confidence) for call in calls)
+        partials = dict.fromkeys(p for quantile in quantiles for p in quantile.partials)
+        return Quantiles(
+            quantiles,
+            {p.name: self._column(table, plain, p, T.DoubleType()).name for p in partials},
+        )
 
     def _states(self, tables: Sequence[Table], call: Call) -> Table:
         table = self._table(tables, self.feeds, self.key_types, call.name)
@@ -433,7 +453,7 @@ class _Seat:
         for feed in self.stage.feeds:
             more = feed.of(where)
             conditions.append(text(more if feed.where is None else exp.and_(feed.where, more)))
-        return Guard(tuple(conditions), self.guard.lateness)
+        return replace(self.guard, where=tuple(conditions))
 
     def _types(self, sql: Sequence[str]) -> tuple[T.DataType, ...]:
         return tuple(f.dataType for f in self.tuples.select(*(F.expr(s) for s in sql)).schema) if sql else ()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from headgate.aggregates import AggregateFunction, Merge, Partial, builtin
 from headgate.errors import FlowError
+from headgate.plan import words
 from headgate.plan.stages import Continuous
 from headgate.shedding.intervals import (
     MEANS,
@@ -85,12 +86,11 @@ def check_estimated(query: Continuous) -> None:
     what, otherwise = f"query {query.name} cannot be estimated", "answer it exactly, hg.exact()"
     if len(query.stages) != 1 or query.stages[0].aggregate is None or query.stages[0].holds:
         raise FlowError(f"{what}: only an aggregate over streams can, and no query of queries or joins; {otherwise}")
-    for call in query.stages[0].aggregate.calls:
-        name = call.function.name if isinstance(call.function, AggregateFunction) else "an aggregate of your own"
-        if not isinstance(call.function, AggregateFunction) or not samplable(name, call.distinct):
-            raise FlowError(f"{what}: there is no rule by which {call.name} follows from a sample; {otherwise}")
-        if not call.bounded:
-            raise FlowError(f"{what}: {call.name} needs all values, and is not estimated yet; {otherwise}")
+    aggregate = query.stages[0].aggregate
+    for call in aggregate.calls:
+        if not isinstance(call.function, AggregateFunction) or not samplable(call.function.name, call.distinct):
+            asked = words.call(call, aggregate.input)
+            raise FlowError(f"{what}: there is no rule by which {asked} follows from a sample; {otherwise}")
 
 
 def estimator(function: AggregateFunction, confidence: float) -> Estimator:
