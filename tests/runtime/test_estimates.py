@@ -89,6 +89,18 @@ def test_quantiles_are_those_of_a_sample(spark: SparkSession, tmp_path: Path, ro
     assert_same(everything, list(exact.values()))
 
 
+def test_many_estimated_queries_close_in_one_pass(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    """Spark gave up on their names after a hundred rounds, when the steps of each were nested in those of the next."""
+    flow = hg.Flow(spark, "test", str(tmp_path))
+    flow.stream("S", rows.where("ts < 100"), progress=hg.progress("ts", ordered=True))
+    for i in range(8):
+        sql = f"SELECT k, sum(v) AS s [RANGE 100, SLIDE 100, WA ts] FROM S WHERE v > {i} GROUP BY k"
+        flow.query(f"q{i}", sql, policy=hg.estimate(rate=0.5))
+    run = flow.run_available()
+    totals = [run.results(f"q{i}").selectExpr("sum(s) AS s").collect()[0].s for i in range(8)]
+    assert totals == pytest.approx([6000 * 24.5] * 8, rel=0.05)
+
+
 def test_nothing_is_estimated_where_nothing_is_shed(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
     run = estimated(spark, tmp_path, rows)
     given = [row.asDict() for row in run.results("q").collect()]
