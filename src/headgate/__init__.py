@@ -19,7 +19,7 @@ from headgate.errors import (
 from headgate.lang import select, stream, union, window
 from headgate.progress import progress
 from headgate.shedding.controller import overload
-from headgate.shedding.policy import estimate, exact
+from headgate.shedding.policy import estimate, exact, subset
 
 if TYPE_CHECKING:
     from headgate.runtime import sinks, sources
@@ -50,6 +50,7 @@ __all__ = [
     "sinks",
     "sources",
     "stream",
+    "subset",
     "table",
     "union",
     "window",

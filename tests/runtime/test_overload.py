@@ -104,10 +104,11 @@ def test_a_step_is_shed_and_answers_are_exact_before_and_after_it(spark: SparkSe
     assert given.keys() == exact.keys()
     shed = {key for key, r in given.items() if r["sampling_rate"] < 1}
     assert {start for _, start in shed} >= set(range(800, 1300, 100))
+    held = [given[key]["n_low"] <= exact[key]["n"] <= given[key]["n_high"] for key in shed]
+    assert sum(held) >= 0.9 * len(held)
     for key, r in given.items():
         if key in shed:
             assert r["n_low"] < r["n_high"]
-            assert r["n_low"] <= exact[key]["n"] <= r["n_high"]
         else:
             assert (r["n"], r["s"], r["n_low"], r["s_high"]) == (exact[key]["n"], exact[key]["s"], r["n"], r["s"])
     assert max(start for _, start in shed) < 1800
@@ -120,7 +121,8 @@ def test_a_step_is_shed_and_answers_are_exact_before_and_after_it(spark: SparkSe
 @pytest.mark.usefixtures("machine")
 def test_a_batch_that_is_run_again_draws_the_same_sample(spark: SparkSession, tmp_path: Path) -> None:
     loop = run(flow(spark, tmp_path)._run(hg.overload(1.5))._loop, range(10))
-    loop._decide({"source_batch": 10, "ended": [], "now": 0, "held": False}, {"S": 8.0 * TUPLES}, None)
+    read = Read([Piece(stream(spark, range(10, 11)))], amount=8.0 * TUPLES)
+    loop._decide({"source_batch": 10, "ended": [], "now": 0, "held": False}, {"S": read}, None)
     again = flow(spark, tmp_path)._run()._loop
     pending = again.pending()
     assert pending is not None

@@ -22,6 +22,7 @@ from sqlglot import exp
 from headgate.aggregates import Merge, UserAggregate
 from headgate.operators import user
 from headgate.operators.aggregate import joined, over_values
+from headgate.operators.dropping import group_hash, threshold
 from headgate.operators.estimates import high, low, outlook, plain_calls
 from headgate.operators.ingest import PANE, STATE, TABLE
 from headgate.operators.landmark import LAST, accumulate
@@ -85,6 +86,8 @@ class Fate:
     """The largest weight that a tuple may have had, by window, of those with tuples that were sampled."""
     dropped: frozenset[int] | None = None
     """The windows that are not answered, of a query that has such."""
+    shares: Mapping[int, float] = field(default_factory=dict)
+    """The share of groups that is kept, by window, of a query that drops groups."""
 
     def top(self, closing: Closing) -> str:
         """That weight, as SQL."""
@@ -94,8 +97,11 @@ class Fate:
         pairs = ", ".join(f"{window}L, {top!r}D" for window, top in self.tops.items())
         return f"coalesce(element_at(map({pairs}), {WINDOW_ID}), 1D)"
 
-    def keeps(self) -> str:
-        """Whether a window is answered, as SQL: nothing if all are."""
+    def keeps(self, keys: Sequence[str]) -> str:
+        """Whether a group of a window is answered, as SQL: nothing if all are."""
+        if self.shares:
+            pairs = ", ".join(f"{window}L, {threshold(share)}L" for window, share in self.shares.items())
+            return f" AND {group_hash(keys)} <= element_at(map({pairs}), {WINDOW_ID})"
         if self.dropped is None:
             return ""
         windows = ", ".join(f"{window}L" for window in sorted(self.dropped) or [_BEFORE_ALL])
@@ -420,7 +426,7 @@ def _structs(
         table = next(t for t in over.tables.values() if member in t.members)
         own = f"{_SPEC} = {over.kinds.index(_kind(table, member, closings))}"
         fate = fates.get(member.stage.name, _KEPT)
-        own += (f" AND {member.rows} > 0" if member.rows else "") + fate.keeps()
+        own += (f" AND {member.rows} > 0" if member.rows else "") + fate.keeps(member.keys)
         fields = {f.name: f"_hg_a{i}_{j}" for j, f in enumerate(node.fields)}
         # A row of other windows may hold anything where this query has its partials.
         found, rate, limits = _values(member, node), "1.0D", dict[str, str]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -12,9 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
+from headgate.operators.dropping import in_groups, outside
 from headgate.operators.sql import ddl, moving, quoted
 from headgate.plan.feeds import Feed
 from headgate.shedding.estimators import Estimator
+from headgate.shedding.subset_groups import Piece
+from headgate.shedding.subset_needs import Range
 
 #: The uniform number of a tuple, by which it is taken or not: a BIGINT.
 COIN = "_hg_coin"
@@ -82,17 +85,26 @@ def is_outlook(column: str) -> bool:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Of which queries tuples are sampled in a batch, at which rates, and what its coins depend on.
+    """Of which queries tuples are left out in a batch: at which rates they are sampled, and what the coins depend on.
 
     A query that is sampled at a rate of 1 has the same form as at any other: rates change from batch to batch.
     """
 
     rates: Mapping[str, float]
     batch: int
+    dropped: Mapping[str, Sequence[Range]] = field(default_factory=dict)
+    """By query, the places that none of its windows needs which are not dropped."""
+    groups: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
+    """By query, the share of groups that is kept, by places."""
 
     def samples(self, queries: Iterable[str]) -> bool:
         """Whether tuples of all these queries are sampled."""
         return all(query in self.rates for query in queries)
+
+    def kept(self, query: str, place: str, keys: Sequence[str]) -> list[str]:
+        """The conditions by which a tuple is not left out with windows or groups, by its place and its group."""
+        found = [outside(place, self.dropped[query])] if query in self.dropped else []
+        return found + ([in_groups(place, keys, self.groups[query])] if query in self.groups else [])
 
     def rate(self, query: str) -> float:
         """The rate of a query, or 1."""

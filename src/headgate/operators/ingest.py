@@ -95,8 +95,15 @@ def ingested(
 def sampled_tables(tables: Sequence[Table], stream: str, sampling: Sampling) -> dict[int, float]:
     """The tables of a stream all of whose queries are sampled, with the highest of their rates."""
     own = [t for t in tables if any(feed.stream == stream for feed in t.feeds)]
-    queries = {t.number: [guard.sample for guard in t.guards] for t in own}
+    queries = {t.number: [guard.shed for guard in t.guards] for t in own}
     return {n: max(map(sampling.rate, names)) for n, names in queries.items() if sampling.samples(names)}
+
+
+def narrowed_tables(tables: Sequence[Table], stream: str, sampling: Sampling) -> dict[int, list[str]]:
+    """The tables of a stream all of whose queries leave places out, with these queries, if all tables are such."""
+    own = [t for t in tables if any(feed.stream == stream for feed in t.feeds)]
+    queries = {t.number: [guard.shed for guard in t.guards] for t in own}
+    return queries if all(q in sampling.dropped for names in queries.values() for q in names) else {}
 
 
 def _branches(
@@ -109,12 +116,14 @@ def _branches(
     sampling: Sampling,
 ) -> list[DataFrame]:
     sampled = sampled_tables(tables, watch.stream, sampling)
+    narrowed = sampled or narrowed_tables(tables, watch.stream, sampling)
     coined = tossed(df, sampling.seed(watch.stream, piece)) if sampling.rates else df
-    carrier = _carrier([t for t in tables if t.number not in sampled], watch.stream) if watch.figures else None
+    fed_whole = [t for t in tables if t.number not in sampled and (sample is None or t.number not in narrowed)]
+    carrier = _carrier(fed_whole, watch.stream) if watch.figures else None
     branches = []
     for table in tables:
-        tossing = any(guard.sample in sampling.rates for guard in table.guards)
-        source = sample if sample is not None and table.number in sampled else coined if tossing else df
+        tossing = any(guard.shed in sampling.rates for guard in table.guards)
+        source = sample if sample is not None and table.number in narrowed else coined if tossing else df
         for i, feed in enumerate(table.feeds):
             if feed.stream == watch.stream:
                 branches.append(_reduced(source, table, i, late, watch, (table.number, i) == carrier, sampling))
@@ -187,10 +196,12 @@ def _reduced(
 ) -> DataFrame:
     """The partial rows that the tuples of a feed make, with the figures of the stream where they are carried along."""
     feed, gaps = table.feeds[i], table.gaps
-    conditions = {
-        m.guard: sampling.taken(m.guard.sample) + _conditions(m.guard.where[i], feed.place, late.get(m.stage.name))
-        for m in table.members
-    }
+    conditions = {}
+    for m in table.members:
+        # As the groups of the table have them: a hash is that of a type.
+        own = [f"CAST({feed.keys[k]} AS {ddl(table.key_types[k])})" for k in map(table.keys.index, m.keys)]
+        left_out = [*sampling.taken(m.guard.shed), *sampling.kept(m.guard.shed, feed.place, own)]
+        conditions[m.guard] = left_out + _conditions(m.guard.where[i], feed.place, late.get(m.stage.name))
     counts = _any_of(conditions.values())
     if highest := sampled_tables([table], watch.stream, sampling):
         # Before all else: nothing of a tuple that is not taken need be decoded.
@@ -220,7 +231,7 @@ def _reduced(
     apart = len(conditions) > 1
     columns = {}
     for c in table.columns:
-        sql = c.sql(i, conditions[c.guard] if apart else (), sampling.weight(c.guard.sample))
+        sql = c.sql(i, conditions[c.guard] if apart else (), sampling.weight(c.guard.shed))
         columns[c.name] = f"CAST({sql} AS {ddl(c.type)})"
     if carries:
         columns |= {figure(watch.stream, name): sql for name, sql in _figure_sql(df, watch).items()}

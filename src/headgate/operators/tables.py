@@ -48,8 +48,8 @@ class Guard:
     where: tuple[str, ...]
     lateness: tuple[Number, Number]
     """Windows with the same slide and the same rest of range by slide end at the same places."""
-    sample: str = ""
-    """The query whose rate says which of them are taken, if it is one that is estimated."""
+    shed: str = ""
+    """The query whose policy says which of them are left out, if it has one that does."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class TableColumn:
     def meaning(self) -> str:
         """What it holds: a column of the same meaning can take its place."""
         sql = "; ".join(self.sql(i, (), "1D") for i in range(len(self.calls)))
-        sampled = f" sampled for {self.guard.sample}" if self.guard.sample else ""
-        return f"{sql} of {self.guard.where}{sampled} late by {', '.join(map(str, self.guard.lateness))}"
+        shed = f" shed for {self.guard.shed}" if self.guard.shed else ""
+        return f"{sql} of {self.guard.where}{shed} late by {', '.join(map(str, self.guard.lateness))}"
 
     def sql(self, feed: int, conditions: Sequence[str], weight: str | None = None) -> str:
         """The Spark aggregate that reduces tuples of a feed to the column, of those that meet the conditions.
@@ -216,18 +216,18 @@ def shared_tables(
     frames: Mapping[str, DataFrame],
     first: int = 0,
     layouts: Sequence[Mapping[str, Any]] = (),
-    confidences: Mapping[str, float] | None = None,
+    shed: Mapping[str, float | None] | None = None,
 ) -> list[Table]:
     """The tables of some aggregating stages; `frames` are DataFrames with the columns of the streams.
 
-    The number of the first new table is given. Stages that have a table on disk, by its layout, keep it. Those with a
-    confidence are estimated from samples.
+    The number of the first new table is given. Stages that have a table on disk, by its layout, keep it. Of queries in
+    `shed`, tuples may be left out; those with a confidence are estimated from samples.
     """
     tables: list[Table] = []
     known = {name for layout in layouts for name in layout["stages"]}
     for stage in sorted(stages, key=lambda s: (s.name in known, _fineness(s)), reverse=True):
         own = [layout for layout in layouts if stage.name in layout["stages"]]
-        _Seat(stage, frames, first, own, (confidences or {}).get(stage.name)).take(tables)
+        _Seat(stage, frames, first, own, shed or {}).take(tables)
     for table in tables:
         _count_tuples(table)
     return tables
@@ -248,7 +248,7 @@ class _Seat:
         frames: Mapping[str, DataFrame],
         first: int,
         layouts: Sequence[Mapping[str, Any]],
-        confidence: float | None,
+        shed: Mapping[str, float | None],
     ) -> None:
         assert stage.aggregate is not None
         assert stage.choice is not None
@@ -269,8 +269,8 @@ class _Seat:
                 self.eager = self.window if stage.choice.strategy == "eager" else None
                 self.length = self.length if self.eager else Panes.of(self.window).length
         where = tuple(text(f.where) if f.where is not None else "" for f in stage.feeds)
-        self.guard = Guard(where, (self.window.slide, beyond), stage.name if confidence is not None else "")
-        self._confidence = confidence
+        self.guard = Guard(where, (self.window.slide, beyond), stage.query if stage.query in shed else "")
+        self._confidence = shed.get(stage.query)
 
     def take(self, tables: list[Table]) -> None:
         """Adds the query to a table that fits, or to a new one; what is not bounded has tables of its own."""

@@ -23,9 +23,10 @@ from headgate.runtime.lookups import Tables
 from headgate.runtime.loop import Loop, Outlet
 from headgate.runtime.run import Inputs, Run, check_output
 from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
+from headgate.runtime.subsets import check_subset
 from headgate.shedding.controller import Overload
 from headgate.shedding.estimators import check_estimated
-from headgate.shedding.policy import Estimate, Policy, exact
+from headgate.shedding.policy import Estimate, Policy, Subset, exact
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -134,6 +135,8 @@ class Flow:
         query = continuous(name, plan, strategy, bounded)
         if isinstance(policy, Estimate):
             check_estimated(query)
+        elif isinstance(policy, Subset):
+            check_subset(query, policy)
         self._queries[name], self._policies[name] = query, policy or exact()
         read = {n.lower() for n in names_read(ast)}
         self._read[name] = [q for q in self._readable() if q != name and q.lower() in read]

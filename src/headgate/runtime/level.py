@@ -107,13 +107,12 @@ def levels(
     watches: Sequence[Watch],
     frames: Mapping[str, DataFrame],
     layouts: Sequence[Mapping[str, Any]],
-    confidences: Mapping[str, float],
+    shed: Mapping[str, float | None],
 ) -> list[Level]:
     """The stages by depth, with the tables that they have on disk by their layouts.
 
-    Stages with a confidence are estimated from samples.
-
-    What is to be known of the flow's own streams is looked for at the first level.
+    Of queries in `shed`, tuples may be left out; those with a confidence are estimated from samples. What is to be
+    known of the flow's own streams is looked for at the first level.
     """
     found: list[Level] = []
     known = {watch.stream: watch for watch in watches}
@@ -121,7 +120,7 @@ def levels(
         own = {stage.name: stage for stage in stages if stage.depth == depth}
         numbers = [layout["number"] for layout in layouts] + [t.number for level in found for t in level.tables]
         aggregating = [s for s in own.values() if s.aggregate is not None and not s.holds]
-        tables = shared_tables(aggregating, frames, 1 + max(numbers, default=-1), layouts, confidences)
+        tables = shared_tables(aggregating, frames, 1 + max(numbers, default=-1), layouts, shed)
         read = dict.fromkeys(s for stage in own.values() for s in stage.streams)
         looked_for = list(watches) if depth == 0 else []
         others = [name for name in read if depth > 0 or name not in known]

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headgate.operators.closing import Closing, answers
+from headgate.operators.dropping import pushed_down
 from headgate.operators.estimates import (
     EVERYTHING,
     Sampling,
@@ -41,13 +43,14 @@ from headgate.operators.ingest import (
     Watch,
     figure,
     ingested,
+    narrowed_tables,
     observation,
     partial_rows,
     sampled_tables,
 )
 from headgate.operators.lower import lower
 from headgate.operators.numbering import with_row_numbers
-from headgate.operators.sql import quoted, stacked
+from headgate.operators.sql import bound, position, quoted, stacked
 from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE
 from headgate.plan.stages import origins, tables_of
 from headgate.progress import (
@@ -82,9 +85,10 @@ from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, w
 from headgate.runtime.shedding import Shedding
 from headgate.runtime.sinks import MemorySink, Sink
 from headgate.runtime.state import State
+from headgate.runtime.subsets import Axis, Spans, come, common
 from headgate.runtime.tuples import Keeper, Tuples
 from headgate.runtime.workload import SHARED
-from headgate.shedding.policy import Estimate
+from headgate.shedding.policy import Estimate, exact
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -170,8 +174,8 @@ class Loop:
         self.manifest = manifest or self._manifests.last()
         known = without_dropped(self.manifest, self.stages, self._texts, anew, self.root.path)
         self._policies, self._overload = policies, overload
-        confidences = {name: p.confidence for name, p in policies.items() if isinstance(p, Estimate)}
-        self.levels = levels(list(self.stages.values()), self._watches, self._frames, known.tables, confidences)
+        shed = {n: p.confidence if isinstance(p, Estimate) else None for n, p in policies.items() if p != exact()}
+        self.levels = levels(list(self.stages.values()), self._watches, self._frames, known.tables, shed)
         self.manifest = with_added(known, self.stages, self._texts, self.levels)
         self._state = State(spark, self.root, self.levels)
         keepers = [
@@ -197,11 +201,12 @@ class Loop:
         self.shedding = self._shedding()
         self.decided: dict[str, Any] | None = None
         self._last_begun: float | None = None
+        self._advances: dict[Axis, Number] = {}
         self.waits = False
         """Whether batches hold what came since the last one, and not just what there was to be read."""
 
     def _shedding(self) -> Shedding:
-        return Shedding(self.levels, self.stages, self._policies, self._overload, self.manifest.shedding)
+        return Shedding(self.levels, self.stages, self.queries, self._policies, self._overload, self.manifest.shedding)
 
     def after(self, other: Loop) -> Loop:
         """This loop, going on where another one is; both are of the same flow, with other queries."""
@@ -232,7 +237,8 @@ class Loop:
         # The time that passed while the flow was down is not time in which its sources were quiet.
         held = not self.reports
         about: dict[str, Any] = {"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held}
-        decision = self._decide(about, amounts, interval)
+        decision = self._decide(about, found, interval)
+        self.shedding.subsets.restore(decision["shed"]["subsets"])
         with plain_errors(), ThreadPoolExecutor(1) as aside, ExitStack() as held_back:
             watch.lap("decide")
             pieces = {name: [piece.df for piece in own.pieces] for name, own in found.items()}
@@ -241,7 +247,8 @@ class Loop:
             streams = self._looked_up(first, batches, tables)
             # Joins need not wait for punctuation. Whether tuples are late is found out meanwhile.
             matching = aside.submit(self._matched, first, self._new_tuples(first.joining, streams, {}))
-            sampling = Sampling(decision["shed"]["rates"], self.batch)
+            subsets = self.shedding.subsets
+            sampling = Sampling(decision["shed"]["rates"], self.batch, subsets.dropped(), subsets.pieces())
             samples = self._samples(found, sampling, held_back)
             manifest, figures = self._ingest(first, streams, self.manifest, sampling, samples)
             watch.lap("ingest")
@@ -251,6 +258,7 @@ class Loop:
             manifest = replace(manifest, ended=sorted({*manifest.ended, *decision["ended"]}))
             manifest = self._counted(manifest, batches, figures)
             manifest = replace(manifest, highest=manifest.highest | self._highest(manifest, figures))
+            self._advance(manifest)
             self.shedding.sampled(figures, sampling.rates, self.manifest, manifest)
             punctuated = self._told(manifest, decision["now"])
             given: dict[str, int] = {}
@@ -372,17 +380,45 @@ class Loop:
 
     # Decide
 
-    def _decide(
-        self, about: dict[str, Any], amounts: Mapping[str, float | None], interval: float | None
-    ) -> dict[str, Any]:
+    def _decide(self, about: dict[str, Any], found: Mapping[str, Read], interval: float | None) -> dict[str, Any]:
         """What this batch is about, written down before anything is done; a batch that is run again keeps to it."""
         known = self.pending()
         if known is not None:
             return known
-        decision = about | {"shed": self.shedding.decide(amounts, interval).document()}
+        amounts = {name: own.amount for name, own in found.items()}
+        decided = self.shedding.decide(self.manifest, amounts, self._spans(found), interval)
+        decision = about | {"shed": decided.document()}
         self._decisions.write(batch_name(self.batch), sealed(decision))
         reach("decided")
         return decision
+
+    def _spans(self, found: Mapping[str, Read]) -> Spans:
+        """Where the tuples of a batch are, for queries that drop windows before they begin.
+
+        In a stream that is followed live they are about as far on as those of the last batch were; else it takes a
+        look at them.
+        """
+        spans: dict[Axis, tuple[Number, Number]] = {}
+        for axis in {a for name in self.shedding.subsets.policies for a in self.shedding.subsets.axes(name)}:
+            name, counted = axis
+            last, ahead = come(self.manifest, axis), self._advances.get(axis)
+            if name not in found:
+                continue
+            if last is not None and ahead is not None and self.waits:
+                spans[axis] = (last, last + 2 * ahead)
+                continue
+            watch = next(w for w in self._watches if w.stream == name)
+            df = self._sound(name, [piece.df for piece in found[name].pieces])
+            place = position(df, watch.attribute) if watch.attribute and not counted else None
+            ends = df.selectExpr(
+                f"min({place})" if place else "min(0L)", f"max({place})" if place else "count(*)"
+            ).first()
+            assert ends is not None
+            low, high = map(from_spark, ends)
+            if low is not None and high is not None:
+                before = (last or 0) if counted else 0
+                spans[axis] = (low + before, high + before)
+        return spans
 
     def _interval(self) -> float | None:
         """The seconds in which what a batch holds has come, if it holds what came since the last one."""
@@ -453,7 +489,11 @@ class Loop:
         samples = {}
         for name, own in found.items():
             rates = sampled_tables(self.levels[0].tables, name, sampling)
-            if not rates or name in self._numbered:
+            if name in self._numbered:
+                continue
+            if not rates:
+                if narrowed := self._narrowed(name, own, sampling):
+                    samples[name] = narrowed
                 continue
             rate = max(rates.values())
             samples[name] = [p.sample(sampling.seed(name, i), rate) for i, p in enumerate(own.pieces)]
@@ -462,6 +502,19 @@ class Loop:
                     sample.persist()
                     until.callback(sample.unpersist)
         return samples
+
+    def _narrowed(self, stream: str, own: Read, sampling: Sampling) -> list[DataFrame]:
+        """The tuples of a stream without those that nobody needs, if all that read it drop windows."""
+        queries = narrowed_tables(self.levels[0].tables, stream, sampling)
+        watch = next(w for w in self._watches if w.stream == stream)
+        others = [s for s in self.stages.values() if stream in s.streams and (s.aggregate is None or s.holds)]
+        unneeded = common([sampling.dropped[q] for names in queries.values() for q in names]) if queries else ()
+        if not unneeded or watch.attribute is None or others:
+            return []
+        frame = self._frames[stream]
+        attribute, value = quoted(watch.attribute), bound(frame, watch.attribute, "{}")
+        where = pushed_down(attribute, unneeded, value)
+        return [piece.where(where) for piece in own.pieces]
 
     def _with_numbers(self, stream: str, pieces: Sequence[DataFrame]) -> Sequence[DataFrame]:
         """The tuples of a stream with their arrival numbers, if any query needs them; malformed records have none.
@@ -540,6 +593,14 @@ class Loop:
             if seen is not None:
                 found[watch.stream] = written(furthest((read(manifest.highest.get(watch.stream)), seen)))
         return found
+
+    def _advance(self, manifest: Manifest) -> None:
+        """Takes note of how far streams went on with this batch; by the furthest of late, as batches differ."""
+        for name in self.shedding.subsets.policies:
+            for axis in self.shedding.subsets.axes(name):
+                before, now = come(self.manifest, axis), come(manifest, axis)
+                if before is not None and now is not None:
+                    self._advances[axis] = max(now - before, self._advances.get(axis, 0) / Fraction(2))
 
     def _late(self, batches: Batches, figures: dict[str, Any]) -> dict[str, int]:
         """Counts late tuples by query and delivers them to those who asked: a job of its own, if there are any."""

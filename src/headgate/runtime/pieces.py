@@ -28,6 +28,10 @@ class Piece:
         """A sample with its coins, taken where tuples are read: behind it they would be whole rows already."""
         return self._placed(tossed(self.scan, seed).where(taken(rate)))
 
+    def where(self, condition: str) -> DataFrame:
+        """Those that meet a condition, which the reader may use to skip others."""
+        return self._placed(self.scan.where(condition))
+
     def _placed(self, df: DataFrame) -> DataFrame:
         return df.coalesce(1) if self.single else df
 

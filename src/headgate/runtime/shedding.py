@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headgate.operators.closing import Closing, Fate
@@ -20,17 +20,20 @@ from headgate.operators.ingest import figure
 from headgate.plan.nodes import ROW_NUM
 from headgate.progress.place import from_spark
 from headgate.runtime.sampled import Sampled
-from headgate.runtime.workload import ANSWERS, PARTIALS, PRIOR, Load, Shed, Workload
+from headgate.runtime.subsets import Spans, Subsets
+from headgate.runtime.workload import ANSWERS, PARTIALS, PRIOR, READ, Load, Shed, Workload
 from headgate.shedding.controller import Controller, Overload
 from headgate.shedding.costs import CostModel
 from headgate.shedding.estimate_plan import Budget, EstimatePlan, estimate_plan
 from headgate.shedding.policy import Estimate
 from headgate.shedding.statistics import Arrived, Passed, Statistics, Summed
+from headgate.shedding.subset_plan import Step, SubsetQuery, Tree
+from headgate.shedding.subset_plan import plan as subset_plan
 from headgate.windows import Sliding
 
 if TYPE_CHECKING:
     from headgate.operators.tables import Member, Table
-    from headgate.plan.stages import Stage
+    from headgate.plan.stages import Continuous, Stage
     from headgate.runtime.level import Level
     from headgate.runtime.manifest import Manifest
     from headgate.shedding.policy import Policy
@@ -52,14 +55,20 @@ class Decided:
     """What is left out of a batch."""
 
     rates: Mapping[str, float]
+    subsets: Mapping[str, Any]
     shedding: bool = False
     predicted: float = 0.0
     event: str | None = None
+    needed: Mapping[str, float] = field(default_factory=dict)
+    suspended: Mapping[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """The decision as JSON has it."""
         return {
             "rates": dict(self.rates),
+            "subsets": dict(self.subsets),
+            "needed": dict(self.needed),
+            "suspended": dict(self.suspended),
             "shedding": self.shedding,
             "predicted": self.predicted,
             "event": self.event,
@@ -73,12 +82,15 @@ class Shedding:
         self,
         levels: Sequence[Level],
         stages: Mapping[str, Stage],
+        queries: Mapping[str, Continuous],
         policies: Mapping[str, Policy],
         overload: Overload | None,
         state: Mapping[str, Any],
     ) -> None:
         self._first, self._stages, self._policies, self.overload = levels[0], stages, policies, overload
         self._estimated = {name: p for name, p in policies.items() if isinstance(p, Estimate)}
+        self.subsets = Subsets(queries, policies, state)
+        self._suspended: dict[str, str] = dict(state.get("suspended", {}))
         self.workload = Workload(levels[0], stages, policies)
         self.statistics, self.costs = Statistics(), CostModel(PRIOR)
         self.controller = Controller(overload) if overload else None
@@ -96,10 +108,12 @@ class Shedding:
     def state(self) -> dict[str, Any]:
         """What the next one needs to go on from here, as JSON has it."""
         sampled = {name: own.state() for name, own in self._sampled.items() if name in self._policies and own.spans}
+        decided = self.subsets.state() | ({"sampled": sampled} if sampled else {})
         if self.overload is None:
-            return {"sampled": sampled} if sampled else {}
+            return decided
         return {
-            "sampled": sampled,
+            **decided,
+            "suspended": self._suspended,
             "statistics": self.statistics.state(),
             "costs": self.costs.state(),
             "controller": self.controller.state() if self.controller else None,
@@ -111,14 +125,17 @@ class Shedding:
 
     # Before a batch
 
-    def decide(self, amounts: Mapping[str, float | None], interval: float | None) -> Decided:
+    def decide(
+        self, manifest: Manifest, amounts: Mapping[str, float | None], spans: Spans, interval: float | None
+    ) -> Decided:
         """What to leave out of a batch with so much of each stream, which came within so many seconds, if it is known.
 
-        Where data was there before, each batch has to do with the target.
+        Where data was there before, each batch has to do with the target. The tuples are within `spans`, as it seems.
         """
         fixed = {name: p.rate for name, p in self._estimated.items() if p.rate is not None}
         if self.controller is None or not amounts:
-            return Decided(fixed)
+            self.subsets.decide(manifest, spans, {})
+            return Decided(fixed, self.subsets.state())
         interval = interval or self.controller.overload.target
         load = self._expected(amounts, interval)
         exact = self._predicted(load, Shed(fixed))
@@ -131,11 +148,53 @@ class Shedding:
         )
         event = decision.event.reason if decision.event else None
         if not decision.shed:
-            self.plan = None
-            return Decided(fixed, predicted=exact, event=event)
-        self.plan = self._plan(load, decision.budget_seconds)
+            self.plan, self._suspended = None, {}
+            self.subsets.decide(manifest, spans, {})
+            return Decided(fixed, self.subsets.state(), predicted=exact, event=event)
+        left = self._left(load, decision.budget_seconds)
+        needed = self._drop(manifest, spans, load, left, interval)
+        self.plan = self._plan(load, needed, decision.budget_seconds)
         rates = self.workload.rates({name: outlook.rate for name, outlook in self.plan.queries.items()})
-        return Decided(rates, True, self._predicted(load, Shed(rates)), event)
+        predicted = self._predicted(load, Shed(rates, needed))
+        return Decided(rates, self.subsets.state(), True, predicted, event, needed, self._suspended)
+
+    def _left(self, load: Load, budget: float) -> float:
+        """Which part of the work that can be shed a budget has room for: all policies bear their part of the rest."""
+        gone = Shed(dict.fromkeys(self._estimated, 0.0), dict.fromkeys(self.subsets.policies, 0.0))
+        must, everything = self._predicted(load, gone), self._predicted(load, Shed())
+        return min(max((budget - must) / (everything - must), 0.0), 1.0) if everything > must else 1.0
+
+    def _drop(self, manifest: Manifest, spans: Spans, load: Load, left: float, interval: float) -> dict[str, float]:
+        """Decides which windows and groups to drop; gives the part of its tuples that each query needs then."""
+        trees: list[Tree] = []
+        groups: dict[str, float] = {}
+        for stream in self.workload.streams:
+            rate = load.tuples.get(stream, 0.0) / interval
+            own = [n for n in self.subsets.policies if stream in self.workload.streams_of(n)]
+            queries = tuple(
+                self._subset_query(name, rate) for name in own if self.subsets.policies[name].by == "window"
+            )
+            alone = self.workload.readers(stream) <= {q.name for q in queries}
+            reading = self.costs.coefficients.each.get(READ, 0.0) * rate if alone else 0.0
+            trees += [Tree(queries, reading)] if queries else []
+            groups |= {n: 1 - left for n in own if self.subsets.policies[n].by == "group"}
+        capacity = left * sum(tree.shared + sum(q.load for q in tree.queries) for tree in trees)
+        found = subset_plan(trees, capacity, self._suspended)
+        self._suspended = {suspension.query: suspension.reason for suspension in found.suspended}
+        fractions = {name: drop.fraction for drop in found.drops for name in drop.queries} | groups
+        together = [drop.queries for drop in found.drops if len(drop.queries) > 1]
+        running = [group for group in together if not set(group) & self._suspended.keys()]
+        self.subsets.decide(manifest, spans, fractions, running)
+        self.subsets.suspend(self._suspended, spans)
+        needed = {n: 1 - fraction * self.subsets.saved(n) for n, fraction in fractions.items()}
+        return needed | dict.fromkeys(self._suspended, 0.0)
+
+    def _subset_query(self, name: str, rate: float) -> SubsetQuery:
+        policy = self.subsets.policies[name]
+        cost = self.workload.tuple_cost(name, self.statistics, self.costs.coefficients)
+        first, *behind = self.subsets.windows[name]
+        steps = (Step(first, cost), *(Step(window, 0.0) for window in behind))
+        return SubsetQuery(name, steps, policy.gap, rate, weight=policy.weight)
 
     def _expected(self, amounts: Mapping[str, float | None], interval: float) -> Load:
         """What the batch is expected to bring: by how much there is to read, or else by how much there used to be."""
@@ -151,9 +210,9 @@ class Shedding:
     def _predicted(self, load: Load, shed: Shed) -> float:
         return self.costs.predict(self.workload.amounts(load, shed, self.statistics))
 
-    def _plan(self, load: Load, capacity: float) -> EstimatePlan:
+    def _plan(self, load: Load, needed: Mapping[str, float], capacity: float) -> EstimatePlan:
         """The rates that keep a batch within a capacity; where none do, those that add little to what must be."""
-        shed = Shed(dict.fromkeys(self._estimated, 0.0))
+        shed = Shed(dict.fromkeys(self._estimated, 0.0), needed)
         trees = self.workload.trees(load, shed, self.statistics, self.costs.coefficients, self._constants())
         held = sum(p.tuples * p.node.cost for p in trees.places() if p.node.name in _exact(trees))
         fixed = max(self._predicted(load, shed) - held, 0.0)
@@ -211,7 +270,9 @@ class Shedding:
         """What has become of the windows that close."""
         found = {}
         for name, closing in closings.items():
-            if name in self._sampled:
+            if (fate := self.subsets.fates(level.stages[name], closing)) is not None:
+                found[name] = fate
+            elif name in self._sampled:
                 tops = self._sampled[name].tops(level.stages[name].window, closing.first, closing.last)
                 lost = frozenset(k for k, top in tops.items() if top == math.inf)
                 found[name] = Fate({k: top for k, top in tops.items() if k not in lost}, lost or None)
@@ -219,6 +280,7 @@ class Shedding:
 
     def closed(self, manifest: Manifest) -> None:
         """Forgets what only windows needed that have been closed."""
+        self.subsets.forget(manifest)
         for name, own in self._sampled.items():
             window = self._stages[name].window if self._stages[name].aggregate is not None else None
             if name in manifest.closed and isinstance(window, Sliding):
@@ -243,7 +305,7 @@ class Shedding:
         self._judge(outlooks)
         self._usual |= {PARTIALS: float(figures.get("panes") or 0), ANSWERS: float(answers)}
         load = Load({s: float(n) for s, n in tuples.items()}, self._usual[PARTIALS], self._usual[ANSWERS])
-        did = self.workload.amounts(load, Shed(rates), self.statistics)
+        did = self.workload.amounts(load, Shed(rates, decided.get("needed", {})), self.statistics)
         self.controller.observe(predicted=self.costs.predict(did), observed=seconds)
         self.costs.observe(did, seconds)
 
@@ -306,6 +368,8 @@ class Shedding:
                 "active": decided["shedding"],
                 "target": self.overload.target,
                 "rates": sampled,
+                "subsets": {name: str(ledger) for name, ledger in self.subsets.ledgers.items() if ledger.rate},
+                "suspended": decided["suspended"],
                 "errors": self._errors(),
                 "missed": self._missed(),
                 "costs": self.costs.explain(),

@@ -67,7 +67,7 @@ class Workload:
         found = {READ: 0.0, REDUCED: 0.0, VALUES: 0.0, KEPT: sum(load.tuples.get(s, 0.0) for s in self._kept)}
         for stream, tuples in load.tuples.items():
             own = [t for t in self._tables if any(f.stream == stream for f in t.feeds)]
-            found[READ] += tuples * self._reads(own, shed)
+            found[READ] += tuples * self._reads(own, shed) * self._read_at_all(own, shed)
             for table in own:
                 shares = {self.query(m): shed.of(self.query(m)) for m in table.members}
                 found[REDUCED] += tuples * self._reduced(shares, statistics)
@@ -88,6 +88,31 @@ class Workload:
         shared = 1 if sampled and highest <= SHARED else len(sampled)
         whole = len(tables) - len(sampled)
         return whole + shared + (0.0 if whole else 0.5)
+
+    def _read_at_all(self, tables: Sequence[Table], shed: Shed) -> float:
+        """The part of the tuples that is read: what no query needs is not, where the reader can skip it."""
+        queries = {self.query(m) for t in tables for m in t.members}
+        return max(shed.needed[q] for q in queries) if queries and queries <= shed.needed.keys() else 1.0
+
+    def tuple_cost(self, query: str, statistics: Statistics, costs: Coefficients) -> float:
+        """The seconds that a tuple of its streams costs a query, as far as it is not shared with others."""
+        found = 0.0
+        for table in self._tables:
+            for member in table.members:
+                if self.query(member) == query:
+                    each = costs.each.get(REDUCED, 0.0) / len(table.members)
+                    each += costs.each.get(VALUES, 0.0) * _columns(table, member)
+                    found += each * self._passing(query, statistics)
+        return found
+
+    def streams_of(self, query: str) -> set[str]:
+        """The streams that a query reads into tables."""
+        tables = [t for t in self._tables if any(self.query(m) == query for m in t.members)]
+        return {f.stream for t in tables for f in t.feeds}
+
+    def readers(self, stream: str) -> set[str]:
+        """The queries that read a stream into tables."""
+        return {self.query(m) for t in self._tables if any(f.stream == stream for f in t.feeds) for m in t.members}
 
     def _reduced(self, shares: Mapping[str, float], statistics: Statistics) -> float:
         """The part of the tuples that is reduced at all: no more than all queries of the table take together."""

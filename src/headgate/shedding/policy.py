@@ -32,7 +32,28 @@ class Estimate:
             raise FlowError(f"hg.estimate: rate={self.rate}: give a share of the tuples above 0 and not above 1")
 
 
-Policy = Exact | Estimate
+@dataclass(frozen=True)
+class Subset:
+    """Some of the answers, each of them exact: whole windows are dropped, or whole groups."""
+
+    gap: int = 1
+    drop: float | None = None
+    """With a fraction, so much is dropped always."""
+    by: str = "window"
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.by not in ("window", "group"):
+            raise FlowError(f"hg.subset: by={self.by!r}: give 'window' or 'group'")
+        if isinstance(self.gap, bool) or not isinstance(self.gap, int) or self.gap < 1:
+            raise FlowError(f"hg.subset: gap={self.gap!r}: give the number of answers that may be missing in a row")
+        if self.drop is not None and not 0 <= self.drop <= 1:
+            raise FlowError(f"hg.subset: drop={self.drop}: give a fraction of the answers, from 0 to 1")
+        if not 0 < self.weight < math.inf:
+            raise FlowError(f"hg.subset: weight={self.weight}: give a number above 0")
+
+
+Policy = Exact | Estimate | Subset
 
 
 def exact() -> Exact:
@@ -47,3 +68,12 @@ def estimate(confidence: float = 0.99, weight: float = 1.0, priority: int = 0, r
     gets anything, and within one priority a higher `weight` makes an error count for more.
     """
     return Estimate(confidence, weight, priority, rate)
+
+
+def subset(gap: int = 1, drop: float | None = None, by: str = "window", weight: float = 1.0) -> Subset:
+    """Drop whole windows, never more than `gap` in a row, so that every answer that is delivered is exact.
+
+    With by="group", whole groups are dropped instead, and the others are exact in every window. With `drop`, that
+    fraction is dropped always. A query of a higher `weight` is dropped later.
+    """
+    return Subset(gap, drop, by, weight)

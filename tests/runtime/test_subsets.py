@@ -1,0 +1,165 @@
+"""`subset` in a flow: every answer that is delivered is exact, and no more are missing in a row than the gap says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support import assert_same, collected
+
+import headgate as hg
+from headgate.errors import FlowError, WindowError
+from headgate.runtime.pieces import Piece, Read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+TUMBLING = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 100, SLIDE 100, WA ts] FROM S GROUP BY k"
+SLIDING = "SELECT max(v) AS top, count(*) AS n [RANGE 200, SLIDE 100, WA ts] FROM S WHERE v % 7 > 0"
+NESTED = (
+    "SELECT max(n) AS busiest, count(*) AS panes [RANGE 300, SLIDE 300, WA at]"
+    " FROM (SELECT count(*) AS n, window_start AS at [RANGE 100, SLIDE 50, WA ts] FROM S) AS inner_"
+)
+ROWS = "SELECT sum(v) AS s [RANGE 500 ROWS, SLIDE 500 ROWS] FROM S"
+LENGTH = 6_000
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> DataFrame:
+    columns = (
+        "id div 4 AS ts",
+        "CAST(pmod(xxhash64(id), 9) AS INT) AS k",
+        "CAST(pmod(xxhash64(id, 1L), 50) AS INT) AS v",
+    )
+    return spark.range(4 * LENGTH, numPartitions=2).selectExpr(*columns).localCheckpoint()
+
+
+def run(spark: SparkSession, folder: Path, rows: DataFrame, queries: dict[str, Any], batches: int = 4) -> Any:
+    """The flow after so many batches, begun anew before each of them."""
+    length = LENGTH // batches
+    for number in range(batches + 1):
+        flow = hg.Flow(spark, "test", str(folder))
+        flow.stream("S", rows.where("false"), progress=hg.progress("ts", within=40))
+        for name, (sql, policy) in queries.items():
+            flow.query(name, sql, policy=policy)
+        loop = flow._run()._loop
+        if number == batches:
+            loop.run({}, None, ended=["S"])
+        else:
+            # A little of what is to come lies ahead of time.
+            low, high = number * length, (number + 1) * length
+            batch = rows.where(f"ts >= {low} + 30 * (v % 2) AND ts < {high} + 30 * (v % 2)")
+            loop.run({"S": Read([Piece(batch)])}, number)
+    return loop
+
+
+@pytest.mark.parametrize("gap", [1, 3])
+def test_what_is_delivered_is_exact_and_gaps_are_kept(
+    spark: SparkSession, tmp_path: Path, rows: DataFrame, gap: int
+) -> None:
+    texts = {"tumbling": TUMBLING, "sliding": SLIDING, "nested": NESTED}
+    queries: dict[str, Any] = {name: (sql, hg.subset(gap=gap, drop=0.5)) for name, sql in texts.items()}
+    loop = run(spark, tmp_path, rows, queries)
+    for name, sql in texts.items():
+        given = collected(loop.kept(name))
+        exact = collected(hg.evaluate(sql, S=rows.where("ts >= 30 * (v % 2)")))
+        assert_subset(given, exact)
+        starts, kept = ({r["window_start"] for r in answers} for answers in (exact, given))
+        assert 0.3 * len(starts) < len(kept) < 0.9 * len(starts), name
+        assert longest_gap(sorted(starts), kept) <= gap, name
+
+
+def test_a_whole_stream_narrows_to_what_is_needed(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    loop = run(spark, tmp_path, rows, {"q": (TUMBLING, hg.subset(gap=3, drop=0.7))}, batches=2)
+    exact = collected(hg.evaluate(TUMBLING, S=rows.where("ts >= 30 * (v % 2)")))
+    assert_subset(collected(loop.kept("q")), exact)
+
+
+def test_groups_are_dropped_whole(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    loop = run(spark, tmp_path, rows, {"q": (TUMBLING, hg.subset(by="group", drop=0.5)), "all": (TUMBLING, None)}, 2)
+    given, exact = collected(loop.kept("q")), collected(loop.kept("all"))
+    groups = {r["k"] for r in given}
+    assert 1 <= len(groups) <= 8
+    assert_same(given, [r for r in exact if r["k"] in groups])
+
+
+def test_windows_of_rows_are_dropped(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    flow = hg.Flow(spark, "test", str(tmp_path))
+    flow.stream("S", rows, progress=hg.progress("ts", within=40))
+    flow.query("q", ROWS, policy=hg.subset(gap=2, drop=0.6))
+    flow.query("all", ROWS)
+    done = flow.run_available()
+    given, exact = collected(done.results("q")), collected(done.results("all"))
+    assert_subset(given, exact)
+    assert 0.2 * len(exact) < len(given) < 0.8 * len(exact)
+
+
+def test_the_reader_skips_what_is_dropped(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    """Row groups of dropped windows are not read."""
+    folder = tmp_path / "in"
+    rows.coalesce(1).sortWithinPartitions("ts").write.option("parquet.block.size", 8192).parquet(str(folder))
+    flow = hg.Flow(spark, "test", str(tmp_path / "checkpoint"))
+    flow.stream("S", hg.sources.files(str(folder)), progress=hg.progress("ts", ordered=True))
+    flow.query("q", TUMBLING, policy=hg.subset(gap=10, drop=0.9))
+    store = spark._jsparkSession.sharedState().statusStore()
+    before = store.executionsCount()
+    done = flow.run_available()
+    assert_subset(collected(done.results("q")), collected(hg.evaluate(TUMBLING, S=rows)))
+    read = rows_read(store, range(before, store.executionsCount()), "in")
+    # All tuples are looked at for how far they got, by this column alone; what is aggregated is a part of them.
+    assert max(read) == 4 * LENGTH
+    assert 0 < min(read) < 0.5 * 4 * LENGTH
+
+
+@pytest.mark.parametrize(
+    ("sql", "policy", "error"),
+    [
+        ("SELECT k, v FROM S", hg.subset(), "only these have windows"),
+        ("SELECT count(*) AS n [RANGE ALL, SLIDE 10, WA ts] FROM S", hg.subset(), "no window of"),
+        (SLIDING, hg.subset(by="group"), "cannot drop groups"),
+    ],
+)
+def test_what_cannot_be_dropped(
+    spark: SparkSession, tmp_path: Path, rows: DataFrame, sql: str, policy: Any, error: str
+) -> None:
+    flow = hg.Flow(spark, "test", str(tmp_path))
+    flow.stream("S", rows, progress=hg.progress("ts", within=40))
+    with pytest.raises((FlowError, WindowError), match=error):
+        flow.query("q", sql, policy=policy)
+
+
+@pytest.mark.parametrize("bad", [{"gap": 0}, {"drop": 1.5}, {"by": "user"}, {"weight": 0}])
+def test_bad_policies(bad: dict[str, Any]) -> None:
+    with pytest.raises(FlowError, match=f"hg.subset: {next(iter(bad))}="):
+        hg.subset(**bad)
+
+
+def rows_read(store: Any, executions: range, folder: str) -> list[int]:
+    """The rows that each scan of a folder gave, by Spark's own metrics."""
+    found = []
+    for i in executions:
+        execution = store.executionsList().apply(i).executionId()
+        values, nodes = store.executionMetrics(execution), store.planGraph(execution).allNodes()
+        for node in (nodes.apply(n) for n in range(nodes.size())):
+            if node.name().startswith("Scan parquet") and f"/{folder}]" in node.desc():
+                metrics = (node.metrics().apply(m) for m in range(node.metrics().size()))
+                (rows,) = (m.accumulatorId() for m in metrics if m.name() == "number of output rows")
+                found.append(int(values.apply(rows).replace(",", "")))
+    return found
+
+
+def assert_subset(given: list[Any], exact: list[Any]) -> None:
+    known = [tuple(sorted(r.items())) for r in exact]
+    assert given
+    assert len({tuple(sorted(r.items())) for r in given}) == len(given)
+    assert [r for r in given if tuple(sorted(r.items())) not in known] == []
+
+
+def longest_gap(starts: list[Any], kept: set[Any]) -> int:
+    longest = run_ = 0
+    for start in starts:
+        run_ = 0 if start in kept else run_ + 1
+        longest = max(longest, run_)
+    return longest
