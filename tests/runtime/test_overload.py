@@ -94,7 +94,9 @@ def test_a_step_is_shed_and_answers_are_exact_before_and_after_it(spark: SparkSe
     assert loop.decided["predicted"] <= 5.0
     assert status["selectivity"]["q"] == pytest.approx(1, rel=0.1)
     assert status["values"]["q.s"].mean == pytest.approx(24.5, rel=0.1)
-    assert status["costs"]
+    assert "predictions are off by" in status["costs"]
+    assert "q at 0." in loop.explain()
+    assert "least at 0: gets nothing" in loop.explain()
     run(loop, range(13, 20))
     assert [event["shed"] for event in loop.shedding.events] == [True, False]
     loop.run({}, None, ended=["S"])

@@ -143,7 +143,7 @@ def rows_read(store: Any, executions: range, folder: str) -> list[int]:
         execution = store.executionsList().apply(i).executionId()
         values, nodes = store.executionMetrics(execution), store.planGraph(execution).allNodes()
         for node in (nodes.apply(n) for n in range(nodes.size())):
-            if node.name().startswith("Scan parquet") and f"/{folder}]" in node.desc():
+            if node.name().startswith("Scan parquet") and f"/{folder}/" in node.desc():
                 metrics = (node.metrics().apply(m) for m in range(node.metrics().size()))
                 (rows,) = (m.accumulatorId() for m in metrics if m.name() == "number of output rows")
                 found.append(int(values.apply(rows).replace(",", "")))

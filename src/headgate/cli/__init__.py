@@ -132,11 +132,14 @@ def _run(
         str | None, typer.Option(metavar="TIME", help="How often a batch runs, such as '5 seconds'; else at once.")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Run over what is there now, then exit.")] = False,
+    target: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Shed load where a batch would take longer than this.")
+    ] = None,
 ) -> int:
     """Run the queries of a script until Ctrl-C; started again, they go on from there."""
     from headgate.cli.run import run_file
 
-    return run_file(file, checkpoint, trigger, once)
+    return run_file(file, checkpoint, trigger, once, target)
 
 
 @app.command("demo")

@@ -21,6 +21,7 @@ from headgate.lang import parse_length, parse_script
 from headgate.plan.script import bind_script
 from headgate.runtime.run import AVAILABLE_NOW
 from headgate.runtime.scripts import check_script, flow_of
+from headgate.shedding.controller import overload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,14 +33,15 @@ if TYPE_CHECKING:
 _PAUSE = 0.25
 
 
-def run_file(file: str, checkpoint: str | None, trigger: str | None, once: bool) -> int:
+def run_file(file: str, checkpoint: str | None, trigger: str | None, once: bool, target: str | None) -> int:
     """Runs a script; gives 0 when it has done what was asked, and 1 after a flow that failed, of which it tells."""
     # Whatever can be wrong without Spark is told before it is started.
     script = bind_script(parse_script(read_text(file)))
     check_script(script)
     checkpoint, pace = checkpoint or _beside(file), _pace(trigger, once)
+    promise = overload(target) if target is not None else None
     with engine() as spark, _interrupts() as wish:
-        run = flow_of(script, spark, Path(file).stem, checkpoint).start(pace)
+        run = flow_of(script, spark, Path(file).stem, checkpoint).start(pace, promise)
         _tell(*_opening(script, checkpoint, run.resumed_after))
         try:
             _watch(run, wish)

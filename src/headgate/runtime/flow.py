@@ -23,10 +23,8 @@ from headgate.runtime.lookups import Tables
 from headgate.runtime.loop import Loop, Outlet
 from headgate.runtime.run import Inputs, Run, check_output
 from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
-from headgate.runtime.subsets import check_subset
 from headgate.shedding.controller import Overload
-from headgate.shedding.estimators import check_estimated
-from headgate.shedding.policy import Estimate, Policy, Subset, exact
+from headgate.shedding.policy import Policy, check_policy, exact
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -133,10 +131,7 @@ class Flow:
             raise type(error)(f"query {name}: {error}") from None
         bounded = [n for n, s in self._sources.items() if isinstance(s, DataFrame) and not s.isStreaming]
         query = continuous(name, plan, strategy, bounded)
-        if isinstance(policy, Estimate):
-            check_estimated(query)
-        elif isinstance(policy, Subset):
-            check_subset(query, policy)
+        check_policy(query, policy or exact())
         self._queries[name], self._policies[name] = query, policy or exact()
         read = {n.lower() for n in names_read(ast)}
         self._read[name] = [q for q in self._readable() if q != name and q.lower() in read]

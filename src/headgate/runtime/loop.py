@@ -368,7 +368,7 @@ class Loop:
         return self._read_answers(query, [batch for batch in batches if batch in own])
 
     def explain(self) -> str:
-        """The tables of partials, and the queries that share them."""
+        """The tables of partials, the queries that share them, and what is shed."""
         lines = []
         for table in (table for level in self.levels for table in level.tables):
             stages = ", ".join(m.stage.name for m in table.members)
@@ -376,7 +376,7 @@ class Loop:
             lines.append(
                 f"table {table.number}: {feeds}; panes of {table.length}; {len(table.columns)} partials; for {stages}"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *filter(None, [self.shedding.explain(self.decided)])])
 
     # Decide
 

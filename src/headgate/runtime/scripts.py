@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,7 @@ from headgate.runtime import sinks, sources
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.files import OPTIONS
 from headgate.runtime.flow import Flow
-from headgate.shedding.estimators import check_estimated
-from headgate.shedding.policy import Policy, estimate, exact
+from headgate.shedding.policy import Policy, check_policy, estimate, exact, subset
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +42,12 @@ _PACKETS: dict[str, type] = {
 }
 _KINDS = {str: "a text in quotes", int: "a whole number", float: "a number"}
 _MOST_FILES = "max_files_per_batch"
-_ESTIMATE: dict[str, type] = {"confidence": float, "weight": float, "priority": int, "rate": float}
+#: The properties of each policy, and what makes it.
+_POLICIES: dict[str, tuple[dict[str, type], Callable[..., Policy]]] = {
+    "exact": ({}, exact),
+    "estimate": ({"confidence": float, "weight": float, "priority": int, "rate": float}, estimate),
+    "subset": ({"gap": int, "drop": float, "by": str, "weight": float}, subset),
+}
 
 
 def flow_of(script: Script, spark: SparkSession, name: str, checkpoint: str) -> Flow:
@@ -198,19 +202,16 @@ def _strategy(query: ScriptQuery) -> Strategy | None:
 def _policy(query: ScriptQuery) -> Policy:
     """What WITH promises under overload; every property is checked."""
     what, shed = f"query {query.name}", query.properties.get("shed", "exact")
-    if shed == "subset":
-        raise ScriptError(f"{what}: shed = 'subset' does not run yet: leave it out, or write shed = 'exact'")
-    if shed not in ("exact", "estimate"):
-        raise ScriptError(f"{what}: unknown shed = {shed!r}: write 'exact' or 'estimate', or leave it out")
-    known = {"strategy": str, "shed": str} | (_ESTIMATE if shed == "estimate" else {})
-    given = _checked(what, "property", query.properties, known)
-    if shed == "exact":
-        return exact()
+    if shed not in _POLICIES:
+        raise ScriptError(f"{what}: unknown shed = {shed!r}: write 'exact', 'estimate' or 'subset', or leave it out")
+    own, promise = _POLICIES[str(shed)]
+    given = _checked(what, "property", query.properties, {"strategy": str, "shed": str} | own)
     try:
-        policy = estimate(**{name: value for name, value in given.items() if name in _ESTIMATE})
+        policy = promise(**{name: value for name, value in given.items() if name in own})
     except Error as error:
-        raise ScriptError(f"{what}: {str(error).removeprefix('hg.estimate: ')}") from None
-    check_estimated(continuous(query.name, query.plan, _strategy(query)))
+        raise ScriptError(f"{what}: {str(error).removeprefix(f'hg.{shed}: ')}") from None
+    if policy != exact():
+        check_policy(continuous(query.name, query.plan, _strategy(query)), policy)
     return policy
 
 

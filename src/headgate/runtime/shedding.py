@@ -21,7 +21,7 @@ from headgate.plan.nodes import ROW_NUM
 from headgate.progress.place import from_spark
 from headgate.runtime.sampled import Sampled
 from headgate.runtime.subsets import Spans, Subsets
-from headgate.runtime.workload import ANSWERS, PARTIALS, PRIOR, READ, Load, Shed, Workload
+from headgate.runtime.workload import ANSWERS, PARTIALS, PRIOR, READ, Load, Shed, Workload, leaf, segment
 from headgate.shedding.controller import Controller, Overload
 from headgate.shedding.costs import CostModel
 from headgate.shedding.estimate_plan import Budget, EstimatePlan, estimate_plan
@@ -380,6 +380,32 @@ class Shedding:
                 "values": {a: self.statistics.values(a) for a in self._aggregates()},
             }
         }
+
+    def explain(self, decided: Mapping[str, Any] | None) -> str:
+        """The trees of the streams with what is kept where, and what is expected of it."""
+        if self.overload is None or decided is None:
+            return ""
+        allowed = f"batches take at most {self.overload.target:g} s"
+        if not decided["shedding"]:
+            return f"overload: {allowed}; the last one was not shed, and predicted to take {decided['predicted']:.3g} s"
+        lines = [f"overload: {allowed}; the last one was shed, to take {decided['predicted']:.3g} s"]
+        if self.plan is not None:
+            lines += [f"  {self.plan.why}", *self._tree(self.plan)]
+        lines += [f"  {ledger}" for ledger in self.subsets.ledgers.values() if ledger.rate]
+        return "\n".join([*lines, *(f"  {name} is suspended: {why}" for name, why in decided["suspended"].items())])
+
+    def _tree(self, plan: EstimatePlan) -> list[str]:
+        lines = []
+        for stream in self.workload.streams:
+            lines.append(f"  {stream}")
+            for table, queries in self.workload.shared(stream).items():
+                keep = plan.keep.get(segment(table, stream), 1.0)
+                lines.append(f"    table {table}{f', of {keep:.3g} of the tuples' if keep < 1 else ''}")
+                for query in queries:
+                    outlook = plan.queries[leaf(query, table, stream)]
+                    error = f", error at most {outlook.error:.2%}" if 0 < outlook.error < 1 else ""
+                    lines.append(f"      {query} at {outlook.rate:.3g}{error}: {outlook.why}")
+        return lines
 
     def _errors(self) -> dict[str, float]:
         """The relative error that the plan expects of each query that is sampled, at its confidence."""

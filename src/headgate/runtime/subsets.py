@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from headgate.errors import FlowError
 from headgate.operators.closing import Closing, Fate
 from headgate.plan.nodes import ROW_NUM
 from headgate.progress.place import read
@@ -26,22 +25,6 @@ if TYPE_CHECKING:
 Axis = tuple[str, bool]
 #: The first and the last place of what a batch holds.
 Spans = Mapping[Axis, tuple["Number", "Number"]]
-
-
-def check_subset(query: Continuous, policy: Subset) -> None:
-    """Raises an error if no windows, or groups, of a query can be dropped."""
-    windows = chain(query)
-    if policy.by == "window":
-        pipeline(windows, policy.gap)
-        return
-    aggregate = query.stages[0].aggregate
-    if len(query.stages) > 1 or aggregate is None or not aggregate.keys:
-        raise FlowError(
-            f"query {query.name} cannot drop groups: only one aggregate over streams that has keys can; drop windows"
-            " instead, hg.subset(gap=...)"
-        )
-    if windows[0].range < windows[0].slide:
-        raise FlowError(f"query {query.name} cannot drop groups: there is room between its windows; drop these instead")
 
 
 class Subsets:

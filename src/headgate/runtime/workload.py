@@ -110,6 +110,11 @@ class Workload:
         tables = [t for t in self._tables if any(self.query(m) == query for m in t.members)]
         return {f.stream for t in tables for f in t.feeds}
 
+    def shared(self, stream: str) -> dict[int, list[str]]:
+        """The queries that share each table over a stream."""
+        own = [t for t in self._tables if any(f.stream == stream for f in t.feeds)]
+        return {t.number: [self.query(m) for m in t.members] for t in own}
+
     def readers(self, stream: str) -> set[str]:
         """The queries that read a stream into tables."""
         return {self.query(m) for t in self._tables if any(f.stream == stream for f in t.feeds) for m in t.members}
@@ -146,7 +151,7 @@ class Workload:
                     leaves = [self._leaf(table, m, stream, shed, statistics, costs, constants) for m in table.members]
                     passing = min(1.0, sum(self._passing(self.query(m), statistics) for m in table.members))
                     cost = costs.each.get(REDUCED, 0.0) * passing
-                    below.append(Segment(f"table {table.number} of {stream}", cost, 1.0, tuple(leaves)))
+                    below.append(Segment(segment(table.number, stream), cost, 1.0, tuple(leaves)))
             streams.append(Stream(stream, load.tuples.get(stream, 0.0), tuple(below)))
         return Trees(tuple(streams))
 
@@ -185,6 +190,11 @@ class Workload:
                     own = [effective[leaf(query, table.number, feed.stream)] for feed in table.feeds]
                     found[query] = min([found.get(query, math.inf), *own])
         return found
+
+
+def segment(table: int, stream: str) -> str:
+    """What the work of a table over one stream is called in a tree."""
+    return f"table {table} of {stream}"
 
 
 def leaf(query: str, table: int, stream: str) -> str:

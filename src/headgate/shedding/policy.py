@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass
 
 from headgate.errors import FlowError
+from headgate.plan.stages import Continuous
+from headgate.shedding.estimators import check_estimated
+from headgate.shedding.subset_rules import chain, pipeline
 
 
 @dataclass(frozen=True)
@@ -77,3 +80,27 @@ def subset(gap: int = 1, drop: float | None = None, by: str = "window", weight: 
     fraction is dropped always. A query of a higher `weight` is dropped later.
     """
     return Subset(gap, drop, by, weight)
+
+
+def check_policy(query: Continuous, policy: Policy) -> None:
+    """Raises an error if a query cannot be shed as its policy says."""
+    if isinstance(policy, Estimate):
+        check_estimated(query)
+    elif isinstance(policy, Subset):
+        _check_subset(query, policy)
+
+
+def _check_subset(query: Continuous, policy: Subset) -> None:
+    """Raises an error if no windows, or groups, of a query can be dropped."""
+    windows = chain(query)
+    if policy.by == "window":
+        pipeline(windows, policy.gap)
+        return
+    aggregate = query.stages[0].aggregate
+    if len(query.stages) > 1 or aggregate is None or not aggregate.keys:
+        raise FlowError(
+            f"query {query.name} cannot drop groups: only one aggregate over streams that has keys can; drop windows"
+            " instead, hg.subset(gap=...)"
+        )
+    if windows[0].range < windows[0].slide:
+        raise FlowError(f"query {query.name} cannot drop groups: there is room between its windows; drop these instead")
