@@ -7,7 +7,7 @@ import argparse
 from rich.console import Console
 
 import headgate as hg
-from benchmarks import changes, drops, forms, joins, order, overlap, sharing, skew, streams, windows
+from benchmarks import changes, drops, forms, joins, order, overlap, overload, sharing, skew, streams, windows
 
 BENCHMARKS = {
     "windows": windows.run,
@@ -19,6 +19,7 @@ BENCHMARKS = {
     "joins": joins.run,
     "order": order.run,
     "changes": changes.run,
+    "overload": overload.run,
 }
 #: Those that simulate, and need no Spark.
 SIMULATIONS = {"drops": drops.run}

@@ -20,7 +20,7 @@ LAYERS: dict[str, set[str]] = {
     "shedding": {"errors", "windows", "lang", "aggregates", "plan", "progress"},
     "operators": {"errors", "windows", "aggregates", "plan", "progress", "shedding"},
     "runtime": {"errors", "windows", "lang", "aggregates", "plan", "progress", "shedding", "operators"},
-    "cli": {"errors", "windows", "lang", "aggregates", "plan", "progress", "operators", "runtime"},
+    "cli": {"errors", "windows", "lang", "aggregates", "plan", "progress", "operators", "runtime", "shedding"},
 }
 PURE = ["errors", "windows", "lang", "aggregates", "plan", "progress", "reference", "shedding"]
 

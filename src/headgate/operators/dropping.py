@@ -16,6 +16,8 @@ from headgate.shedding.subset_needs import Range
 _RANGES = 4
 #: So many shares hold in a batch at most: of more, the last ones, and before them all groups are kept.
 _SHARES = 3
+#: So many ranges are pushed down at most.
+_PUSHED = 50
 _HALF = 1 << 63
 
 
@@ -55,6 +57,6 @@ def pushed_down(attribute: str, ranges: Sequence[Range], bound: str) -> str:
     """The same as `outside` for a reader: `bound` makes a value of the attribute from a place."""
     apart = [
         f"({attribute} < {bound.format(literal(low))} OR {attribute} >= {bound.format(literal(high))})"
-        for low, high in ranges[-_RANGES:]
+        for low, high in ranges[-_PUSHED:]
     ]
     return " AND ".join([f"{attribute} IS NOT NULL", *apart])
