@@ -21,7 +21,7 @@ from headgate.aggregates import UserAggregate
 from headgate.operators import user
 from headgate.operators.estimates import EVERYTHING, Sampling, taken, tossed
 from headgate.operators.sql import THESE, ddl, floor_div, literal, position, queried, quoted, stacked
-from headgate.operators.tables import Table, over_stream
+from headgate.operators.tables import Guard, Table, over_stream
 from headgate.plan.nodes import ROW_NUM
 from headgate.windows import Number
 
@@ -97,6 +97,16 @@ def sampled_tables(tables: Sequence[Table], stream: str, sampling: Sampling) -> 
     own = [t for t in tables if any(feed.stream == stream for feed in t.feeds)]
     queries = {t.number: [guard.shed for guard in t.guards] for t in own}
     return {n: max(map(sampling.rate, names)) for n, names in queries.items() if sampling.samples(names)}
+
+
+def taken_by_any(tables: Sequence[Table], stream: str, sampling: Sampling) -> list[str]:
+    """The conditions that a tuple of a stream meets which any query of the sampled tables takes, the cheapest first."""
+    rates = sampled_tables(tables, stream, sampling)
+    conditions = []
+    for table in (t for t in tables if t.number in rates):
+        for i in (i for i, feed in enumerate(table.feeds) if feed.stream == stream):
+            conditions += [sampling.taken(g.shed) + ([g.where[i]] if g.where[i] else []) for g in table.guards]
+    return [taken(max(rates.values())), *_any_of(conditions)]
 
 
 def narrowed_tables(tables: Sequence[Table], stream: str, sampling: Sampling) -> dict[int, list[str]]:
@@ -196,16 +206,19 @@ def _reduced(
 ) -> DataFrame:
     """The partial rows that the tuples of a feed make, with the figures of the stream where they are carried along."""
     feed, gaps = table.feeds[i], table.gaps
-    conditions = {}
+    conditions: dict[Guard, list[str]] = {}
     for m in table.members:
         # As the groups of the table have them: a hash is that of a type.
         own = [f"CAST({feed.keys[k]} AS {ddl(table.key_types[k])})" for k in map(table.keys.index, m.keys)]
         left_out = [*sampling.taken(m.guard.shed), *sampling.kept(m.guard.shed, feed.place, own)]
         conditions[m.guard] = left_out + _conditions(m.guard.where[i], feed.place, late.get(m.stage.name))
-    counts = _any_of(conditions.values())
-    if highest := sampled_tables([table], watch.stream, sampling):
+    weights = {guard: sampling.weight(guard.shed) for guard in conditions}
+    source = THESE
+    if any(weight is not None for weight in weights.values()):
         # Before all else: nothing of a tuple that is not taken need be decoded.
-        counts.insert(0, taken(highest[table.number]))
+        highest = sampled_tables([table], watch.stream, sampling).values()
+        source, conditions, weights = _with_weights(conditions, weights, [taken(rate) for rate in highest])
+    counts = _any_of(conditions.values())
     if watch.marked:
         counts.append(f"{MALFORMED} IS NULL")
     if gaps is not None:
@@ -223,7 +236,7 @@ def _reduced(
         start = f"CASE WHEN {counted} THEN {start} END"
     starts = start if table.eager is None else f"explode({start})"
     group = ", ".join([*(f"{sql} AS {name}" for name, sql in keys.items()), f"{starts} AS {_START}"])
-    tuples = f"{THESE} WHERE {where}"
+    tuples = f"{source} WHERE {where}"
     if table.eager is not None:
         tuples, group = f"(SELECT *, {group} FROM {tuples})", ", ".join([*keys, _START])
     if table.state is not None:
@@ -231,13 +244,32 @@ def _reduced(
     apart = len(conditions) > 1
     columns = {}
     for c in table.columns:
-        sql = c.sql(i, conditions[c.guard] if apart else (), sampling.weight(c.guard.shed))
+        sql = c.sql(i, conditions[c.guard] if apart else (), weights[c.guard])
         columns[c.name] = f"CAST({sql} AS {ddl(c.type)})"
     if carries:
         columns |= {figure(watch.stream, name): sql for name, sql in _figure_sql(df, watch).items()}
     aggregates = "".join(f", {sql} AS {name}" for name, sql in columns.items())
     reduced = f"SELECT {group}{aggregates} FROM {tuples} GROUP BY {_ordinals(len(keys) + 1)}"
     return queried(df, f"SELECT {', '.join([*_placed(table), *keys, *columns])} FROM ({reduced})")
+
+
+def _with_weights(
+    conditions: Mapping[Guard, list[str]], weights: Mapping[Guard, str | None], first: Sequence[str]
+) -> tuple[str, dict[Guard, list[str]], dict[Guard, str | None]]:
+    """The tuples with what they meet and weigh as columns, and these as conditions and weights.
+
+    Each of them is in many aggregates, all of which Spark would have to look through.
+    """
+    met = {guard: f"_hg_met{i}" for i, guard in enumerate(conditions)}
+    weigh = {guard: f"_hg_weight{i}" for i, guard in enumerate(conditions) if weights[guard] is not None}
+    columns = [f"{_all_of(conditions[guard])} AS {name}" for guard, name in met.items()]
+    columns += [f"{weights[guard]} AS {name}" for guard, name in weigh.items()]
+    source = f"(SELECT *, {', '.join(columns)} FROM {THESE}{f' WHERE {_all_of(first)}' if first else ''})"
+    return source, {guard: [name] for guard, name in met.items()}, {guard: weigh.get(guard) for guard in conditions}
+
+
+def _all_of(conditions: Sequence[str]) -> str:
+    return " AND ".join(f"({c})" for c in conditions) or "true"
 
 
 def _placed(table: Table) -> list[str]:

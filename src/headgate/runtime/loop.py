@@ -47,6 +47,7 @@ from headgate.operators.ingest import (
     observation,
     partial_rows,
     sampled_tables,
+    taken_by_any,
 )
 from headgate.operators.lower import lower
 from headgate.operators.numbering import with_row_numbers
@@ -496,7 +497,8 @@ class Loop:
                     samples[name] = narrowed
                 continue
             rate = max(rates.values())
-            samples[name] = [p.sample(sampling.seed(name, i), rate) for i, p in enumerate(own.pieces)]
+            conditions = taken_by_any(self.levels[0].tables, name, sampling)
+            samples[name] = [p.sample(sampling.seed(name, i), conditions) for i, p in enumerate(own.pieces)]
             if len(rates) > 1 and rate <= SHARED:
                 for sample in samples[name]:
                     sample.persist()

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from headgate.operators.estimates import taken, tossed
+from headgate.operators.estimates import tossed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
 
@@ -24,9 +26,9 @@ class Piece:
         """All of them."""
         return self._placed(self.scan)
 
-    def sample(self, seed: int, rate: float) -> DataFrame:
+    def sample(self, seed: int, conditions: Sequence[str]) -> DataFrame:
         """A sample with its coins, taken where tuples are read: behind it they would be whole rows already."""
-        return self._placed(tossed(self.scan, seed).where(taken(rate)))
+        return self._placed(tossed(self.scan, seed).where(" AND ".join(conditions)))
 
     def where(self, condition: str) -> DataFrame:
         """Those that meet a condition, which the reader may use to skip others."""

@@ -150,6 +150,9 @@ class Shedding:
         if not decision.shed:
             self.plan, self._suspended = None, {}
             self.subsets.decide(manifest, spans, {})
+            if not self.costs.calibrated and manifest.batch % 2:
+                # As samples that take everything: what sampling costs is known, and its code warm, when it is needed.
+                fixed = dict.fromkeys(self._estimated, 1.0) | fixed
             return Decided(fixed, self.subsets.state(), predicted=exact, event=event)
         left = self._left(load, decision.budget_seconds)
         needed = self._drop(manifest, spans, load, left, interval)
