@@ -241,10 +241,11 @@ def _reduced(
         tuples, group = f"(SELECT *, {group} FROM {tuples})", ", ".join([*keys, _START])
     if table.state is not None:
         return _states(df, table, i, group, tuples)
-    apart = len(conditions) > 1
+    # A table of values has the condition that there is one, and its columns have not.
+    apart, weight_of = len(conditions) > 1, {guard.shed: weight for guard, weight in weights.items()}
     columns = {}
     for c in table.columns:
-        sql = c.sql(i, conditions[c.guard] if apart else (), weights[c.guard])
+        sql = c.sql(i, conditions[c.guard] if apart else (), weight_of.get(c.guard.shed))
         columns[c.name] = f"CAST({sql} AS {ddl(c.type)})"
     if carries:
         columns |= {figure(watch.stream, name): sql for name, sql in _figure_sql(df, watch).items()}

@@ -108,7 +108,7 @@ class Files:
         reader = spark.read.format(self.format).schema(schema).options(**self._options())
         cores = spark.sparkContext.defaultParallelism
         large = cores > _MOST_PIECES or max(sizes.values(), default=0) > _LARGE
-        columns = [quoted(c) for c in (*needed, *([MALFORMED] if self._marks_malformed else []))]
+        columns = [quoted(c) for c in dict.fromkeys((*needed, *([MALFORMED] if self._marks_malformed else [])))]
         shares = [list(sizes)] if large else shared_out(sizes, cores)
         scans = [reader.load([literal(p) for p in paths]).select(columns) for paths in shares if paths]
         return Read([Piece(scan, not large) for scan in scans], float(sum(sizes.values())))
