@@ -116,13 +116,23 @@ def test_a_sample_is_the_same_each_time(spark: SparkSession, tmp_path: Path, row
     assert sorted(first.collect()) == sorted(second.collect())
 
 
+def test_tuples_are_sampled(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    flow = hg.Flow(spark, "test", str(tmp_path))
+    flow.stream("S", rows, progress=hg.progress("ts", ordered=True))
+    flow.query("some", "SELECT ts, k, v FROM S WHERE k < 20", policy=hg.estimate(rate=0.25))
+    given, every = flow.run_available().results("some"), rows.where("k < 20")
+    assert {r.sampling_rate for r in given.select("sampling_rate").distinct().collect()} == {0.25}
+    assert given.count() == pytest.approx(0.25 * every.count(), rel=0.05)
+    assert given.drop("sampling_rate").exceptAll(every.select("ts", "k", "v")).isEmpty()
+
+
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
         ("SELECT count(DISTINCT v) AS d [RANGE 10, SLIDE 10, WA ts] FROM S", "no rule by which count(DISTINCT v)"),
         ("SELECT mode(v) AS m [RANGE 10, SLIDE 10, WA ts] FROM S", "no rule by which mode(v)"),
         ("SELECT median(DISTINCT v) AS m [RANGE 10, SLIDE 10, WA ts] FROM S", "no rule by which median(DISTINCT v)"),
-        ("SELECT k, v FROM S", "only an aggregate over streams can"),
+        ("SELECT DISTINCT ON (k) * [RANGE 10, WA ts] FROM S", "only tuples of streams, or an aggregate"),
     ],
 )
 def test_what_cannot_be_estimated(spark: SparkSession, tmp_path: Path, rows: DataFrame, sql: str, message: str) -> None:

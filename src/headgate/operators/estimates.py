@@ -114,6 +114,10 @@ class Sampling:
         """The condition by which a tuple is taken for a query, if it is sampled."""
         return [taken(self.rates[query])] if query in self.rates else []
 
+    def sample(self, df: DataFrame, stream: str, query: str) -> DataFrame:
+        """The tuples of a stream that are taken for a query."""
+        return tossed(df, self.seed(stream, -1)).where(" AND ".join(self.taken(query))).drop(COIN)
+
     def weight(self, query: str) -> str | None:
         """How many tuples one that is taken stands for, as SQL; nothing where all are taken."""
         rate = self.rates.get(query)

@@ -136,7 +136,8 @@ class Flow:
         read = {n.lower() for n in names_read(ast)}
         self._read[name] = [q for q in self._readable() if q != name and q.lower() in read]
         # Another answer of what it reads is another answer of its own.
-        texts = (f"{to_sql(ast)} {policy or exact()}", *(self._texts[q] for q in self._read[name]))
+        # A policy may change its numbers, but what is kept depends on what it is.
+        texts = (f"{to_sql(ast)} {type(policy or exact()).__name__}", *(self._texts[q] for q in self._read[name]))
         self._texts[name] = "; ".join(texts)
         if anew:
             self._anew.add(name)

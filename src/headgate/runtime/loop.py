@@ -234,7 +234,7 @@ class Loop:
         """Runs one batch over what was found of some streams; `ended` are the streams that are over with it."""
         watch = _Stopwatch()
         amounts = {name: own.amount for name, own in found.items()}
-        interval, self._outlooks = self._interval(), {}
+        interval, self._outlooks = self._interval() if found else None, {}
         # The time that passed while the flow was down is not time in which its sources were quiet.
         held = not self.reports
         about: dict[str, Any] = {"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held}
@@ -274,7 +274,7 @@ class Loop:
                 manifest = replace(manifest, closed=manifest.closed | now_closed, boxes=manifest.boxes | boxes)
                 manifest = heard(level, manifest, punctuated)
                 new = self._new_tuples(level.joining | level.holding, streams, figures)
-                counts = self._close(level, streams, manifest, closing, new)
+                counts = self._close(level, streams, manifest, closing, new, sampling)
                 manifest = self._keeping.kept(level, self.manifest, manifest, new, self.batch)
                 matches = matching.result() if level is first else {}
                 if level is not first or self._has_late(level.read_by_joins & streams.keys(), figures):
@@ -665,6 +665,7 @@ class Loop:
         manifest: Manifest,
         closings: Mapping[str, Closing],
         new: Mapping[str, DataFrame],
+        sampling: Sampling,
     ) -> dict[str, int]:
         """Answers the windows that close, and passes on the tuples of stages without one; gives the rows by stage."""
         parts = []
@@ -675,7 +676,10 @@ class Loop:
                 parts.append(rows)
         for name, stage in level.passing_on.items():
             if set(stage.streams) & set(batches):
-                rows = answer(stage.plan, self._inputs(stage.streams, batches))
+                inputs = self._inputs(stage.streams, batches)
+                if stage.query in sampling.rates:
+                    inputs = {s: sampling.sample(df, s, stage.query) for s, df in inputs.items()}
+                rows = answer(stage.plan, inputs).withColumn(SAMPLING_RATE, F.lit(sampling.rate(stage.query)))
                 parts.append(rows.select(F.struct("*").alias(name)))
         for name, stage in level.holding.items():
             if (found := self._keeping.decided(stage, self.manifest, manifest, new)) is not None:

@@ -21,7 +21,7 @@ from headgate.plan.nodes import ROW_NUM
 from headgate.progress.place import from_spark
 from headgate.runtime.sampled import Sampled
 from headgate.runtime.subsets import Spans, Subsets
-from headgate.runtime.workload import ANSWERS, PARTIALS, PRIOR, READ, Load, Shed, Workload, leaf, segment
+from headgate.runtime.workload import ANSWERS, PARTIALS, PRIOR, READ, SET, Load, Shed, Workload, leaf, segment
 from headgate.shedding.controller import Controller, Overload
 from headgate.shedding.costs import CostModel
 from headgate.shedding.estimate_plan import Budget, EstimatePlan, estimate_plan
@@ -261,8 +261,8 @@ class Shedding:
         """Takes note of the rates that the tuples of a batch were taken at, and of where they were."""
         for query, rate in rates.items():
             stage = self._stages[query]
-            for stream in stage.streams:
-                if stage.aggregate is not None and stage.window.attr == ROW_NUM:
+            for stream in stage.streams if stage.aggregate is not None else ():
+                if stage.window.attr == ROW_NUM:
                     ends: Sequence[Any] = (before.numbered.get(stream, 0), after.numbered.get(stream, 0) - 1)
                 else:
                     ends = [from_spark(figures.get(figure(stream, end))) for end in ("lowest", "highest")]
@@ -408,16 +408,20 @@ class Shedding:
                     outlook = plan.queries[leaf(query, table, stream)]
                     error = f", error at most {outlook.error:.2%}" if 0 < outlook.error < 1 else ""
                     lines.append(f"      {query} at {outlook.rate:.3g}{error}: {outlook.why}")
+        for query, streams in self.workload.sets.items():
+            outlooks = [plan.queries[leaf(query, SET, stream)] for stream in streams]
+            lines += [f"    {query} at {outlook.rate:.3g}: {outlook.why}" for outlook in outlooks]
         return lines
 
     def _errors(self) -> dict[str, float]:
-        """The relative error that the plan expects of each query that is sampled, at its confidence."""
+        """The relative error that the plan expects of each sampled query; of a set, the part that is missing."""
         if self.plan is None:
             return {}
         rates = self.workload.rates({name: outlook.rate for name, outlook in self.plan.queries.items()})
         constants = self._constants()
         sampled = {name: rate for name, rate in rates.items() if 0 < rate < 1}
-        return {name: min(constants.get(name, 1.0) / rate, 1.0) for name, rate in sampled.items()}
+        aggregated = {n: min(constants.get(n, 1.0) / r, 1.0) for n, r in sampled.items() if n not in self.workload.sets}
+        return aggregated | {name: 1 - rate for name, rate in sampled.items() if name in self.workload.sets}
 
     def _aggregates(self) -> list[str]:
         found = [(m, m.estimates.sums) for _, m in self._members() if m.estimates is not None]

@@ -22,6 +22,8 @@ READ, REDUCED, VALUES, KEPT = "tuples read", "tuples reduced", "values reduced",
 PARTIALS, ANSWERS = "partial rows", "answers"
 #: What these cost in relation to one another before any batch has told: measured with packets, in seconds.
 PRIOR = Coefficients(0.4, {READ: 1e-7, REDUCED: 2.5e-7, VALUES: 3e-8, KEPT: 1e-6, PARTIALS: 2e-6, ANSWERS: 1e-5})
+#: Instead of the number of a table: the tuples themselves are the answer.
+SET = -1
 #: Up to this rate, one sample of a stream is kept in memory for all that need it, instead of being taken for each.
 SHARED = 0.5
 
@@ -56,7 +58,11 @@ class Workload:
         self._queries = {name: stage.query for name, stage in stages.items()}
         self.streams = list(dict.fromkeys(f.stream for t in level.tables for f in t.feeds))
         keeping = (*level.joining.values(), *level.holding.values(), *level.passing_on.values())
-        self._kept = [stream for stage in keeping for stream in stage.streams]
+        self._kept = [(stage.query, stream) for stage in keeping for stream in stage.streams]
+        sets = [s for s in level.passing_on.values() if isinstance(policies[s.query], Estimate)]
+        self.sets = {stage.query: stage.streams for stage in sets}
+        """The queries whose answers are tuples of streams that are sampled."""
+        self.streams = list(dict.fromkeys((*self.streams, *(s for stage in sets for s in stage.streams))))
 
     def query(self, member: Member) -> str:
         """The query that a member of a table is of."""
@@ -64,7 +70,8 @@ class Workload:
 
     def amounts(self, load: Load, shed: Shed, statistics: Statistics) -> dict[str, float]:
         """What a batch does with so much, where so much is shed."""
-        found = {READ: 0.0, REDUCED: 0.0, VALUES: 0.0, KEPT: sum(load.tuples.get(s, 0.0) for s in self._kept)}
+        found = {READ: 0.0, REDUCED: 0.0, VALUES: 0.0}
+        found[KEPT] = sum(load.tuples.get(stream, 0.0) * shed.of(query) for query, stream in self._kept)
         for stream, tuples in load.tuples.items():
             own = [t for t in self._tables if any(f.stream == stream for f in t.feeds)]
             found[READ] += tuples * self._reads(own, shed) * self._read_at_all(own, shed)
@@ -152,7 +159,8 @@ class Workload:
                     passing = min(1.0, sum(self._passing(self.query(m), statistics) for m in table.members))
                     cost = costs.each.get(REDUCED, 0.0) * passing
                     below.append(Segment(segment(table.number, stream), cost, 1.0, tuple(leaves)))
-            streams.append(Stream(stream, load.tuples.get(stream, 0.0), tuple(below)))
+            sets = [self._set(query, stream, costs) for query, own in self.sets.items() if stream in own]
+            streams.append(Stream(stream, load.tuples.get(stream, 0.0), (*below, *sets)))
         return Trees(tuple(streams))
 
     def _leaf(
@@ -180,9 +188,15 @@ class Workload:
             rate=policy.rate,
         )
 
+    def _set(self, query: str, stream: str, costs: Coefficients) -> Query:
+        policy = self._policies[query]
+        assert isinstance(policy, Estimate)
+        cost, name = costs.each.get(KEPT, 0.0), leaf(query, SET, stream)
+        return Query(name, Kind.SET, cost, weight=policy.weight, priority=policy.priority, rate=policy.rate)
+
     def rates(self, effective: Mapping[str, float]) -> dict[str, float]:
         """The rate of each query, from those of its leaves: it has one of each of its streams and tables."""
-        found: dict[str, float] = {}
+        found = {q: min(effective[leaf(q, SET, s)] for s in streams) for q, streams in self.sets.items()}
         for table in self._tables:
             for member in table.members:
                 query = self.query(member)
@@ -199,7 +213,7 @@ def segment(table: int, stream: str) -> str:
 
 def leaf(query: str, table: int, stream: str) -> str:
     """What the part of a query over one stream and table is called in a tree."""
-    return f"{query} in table {table} of {stream}"
+    return f"{query} in table {table} of {stream}" if table != SET else f"{query} of {stream}"
 
 
 def _columns(table: Table, member: Member) -> int:

@@ -84,9 +84,12 @@ def samplable(name: str, distinct: bool = False) -> bool:
 def check_estimated(query: Continuous) -> None:
     """Raises an error if a query cannot be answered from a sample."""
     what, otherwise = f"query {query.name} cannot be estimated", "answer it exactly, hg.exact()"
-    if len(query.stages) != 1 or query.stages[0].aggregate is None or query.stages[0].holds:
-        raise FlowError(f"{what}: only an aggregate over streams can, and no query of queries or joins; {otherwise}")
-    aggregate = query.stages[0].aggregate
+    first, *others = query.stages
+    if others or first.holds or (first.own is not None and first.aggregate is None):
+        raise FlowError(f"{what}: only tuples of streams, or an aggregate over them, can be sampled; {otherwise}")
+    aggregate = first.aggregate
+    if aggregate is None:
+        return
     for call in aggregate.calls:
         if not isinstance(call.function, AggregateFunction) or not samplable(call.function.name, call.distinct):
             asked = words.call(call, aggregate.input)
