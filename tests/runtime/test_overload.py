@@ -144,6 +144,28 @@ def test_what_may_not_be_shed_is_said_to_be_too_much(spark: SparkSession, tmp_pa
     assert by_window(loop.kept("exact")) == by_window(closed)
 
 
+@pytest.mark.usefixtures("machine")
+def test_queries_whose_gaps_cannot_be_kept_are_suspended_and_resumed(spark: SparkSession, tmp_path: Path) -> None:
+    made = hg.Flow(spark, "test", str(tmp_path))
+    made.stream("S", batch(spark, 0).where("false"), progress=hg.progress("ts", ordered=True))
+    tumbling = SQL.replace("RANGE 200", "RANGE 100")
+    made.query("q", tumbling, policy=hg.subset(gap=1))
+    made.query("least", LEAST, policy=hg.subset(gap=2, weight=9))
+    loop = run(made._run(hg.overload(1.5))._loop, range(13))
+    assert loop.decided is not None
+    assert "its gap of 1 cannot be kept" in loop.decided["suspended"]["q"]
+    assert "q is suspended" in loop.explain()
+    run(loop, range(13, 20))
+    assert not loop.decided["suspended"]
+    loop.run({}, None, ended=["S"])
+    everything = stream(spark, range(20))
+    for name, sql in {"q": tumbling, "least": LEAST}.items():
+        exact, given = by_window(hg.evaluate(sql, S=everything)), by_window(loop.kept(name))
+        assert given.items() <= exact.items()
+        assert {start for _, start in given} >= {0, 700, 1900}
+    assert not {start for _, start in by_window(loop.kept("q"))} & {1100, 1200}
+
+
 def test_bad_promises(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(hg.FlowError, match="give hg"):
         flow(spark, tmp_path).run_available(overload="5 seconds")  # type: ignore[arg-type]

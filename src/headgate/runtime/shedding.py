@@ -25,6 +25,7 @@ from headgate.runtime.workload import ANSWERS, PARTIALS, PRIOR, READ, SET, Load,
 from headgate.shedding.controller import Controller, Overload
 from headgate.shedding.costs import CostModel
 from headgate.shedding.estimate_plan import Budget, EstimatePlan, estimate_plan
+from headgate.shedding.placement import place
 from headgate.shedding.policy import Estimate
 from headgate.shedding.statistics import Arrived, Passed, Statistics, Summed
 from headgate.shedding.subset_plan import Step, SubsetQuery, Tree
@@ -94,6 +95,7 @@ class Shedding:
         self.workload = Workload(levels[0], stages, policies)
         self.statistics, self.costs = Statistics(), CostModel(PRIOR)
         self.controller = Controller(overload) if overload else None
+        self._learns = overload is not None or "costs" in state
         if "costs" in state:
             self.statistics, self.costs = Statistics.restored(state["statistics"]), CostModel.restored(state["costs"])
             if overload and state["controller"]:
@@ -109,7 +111,7 @@ class Shedding:
         """What the next one needs to go on from here, as JSON has it."""
         sampled = {name: own.state() for name, own in self._sampled.items() if name in self._policies and own.spans}
         decided = self.subsets.state() | ({"sampled": sampled} if sampled else {})
-        if self.overload is None:
+        if not self._learns:
             return decided
         return {
             **decided,
@@ -187,8 +189,7 @@ class Shedding:
         fractions = {name: drop.fraction for drop in found.drops for name in drop.queries} | groups
         together = [drop.queries for drop in found.drops if len(drop.queries) > 1]
         running = [group for group in together if not set(group) & self._suspended.keys()]
-        self.subsets.decide(manifest, spans, fractions, running)
-        self.subsets.suspend(self._suspended, spans)
+        self.subsets.decide(manifest, spans, fractions, running, self._suspended)
         needed = {n: 1 - fraction * self.subsets.saved(n) for n, fraction in fractions.items()}
         return needed | dict.fromkeys(self._suspended, 0.0)
 
@@ -217,7 +218,7 @@ class Shedding:
         """The rates that keep a batch within a capacity; where none do, those that add little to what must be."""
         shed = Shed(dict.fromkeys(self._estimated, 0.0), needed)
         trees = self.workload.trees(load, shed, self.statistics, self.costs.coefficients, self._constants())
-        held = sum(p.tuples * p.node.cost for p in trees.places() if p.node.name in _exact(trees))
+        held = place(trees, {q.name: q.fixed_rate or 0.0 for q in trees.queries}).load
         fixed = max(self._predicted(load, shed) - held, 0.0)
         found = estimate_plan(trees, Budget(capacity, fixed, _SAFETY))
         if found.met:
@@ -448,7 +449,3 @@ def _shown(member: Member, call: str) -> str:
 
 def _by_amount(stream: str) -> str:
     return f"{stream} by amount"
-
-
-def _exact(trees: Any) -> set[str]:
-    return {q.name for q in trees.queries if q.fixed_rate == 1}

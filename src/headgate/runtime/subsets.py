@@ -71,12 +71,17 @@ class Subsets:
         return [(stream, self.windows[query][0].attr == ROW_NUM) for stream in self._queries[query].streams]
 
     def decide(
-        self, manifest: Manifest, spans: Spans, drops: Mapping[str, float], together: Sequence[Sequence[str]] = ()
+        self,
+        manifest: Manifest,
+        spans: Spans,
+        drops: Mapping[str, float],
+        together: Sequence[Sequence[str]] = (),
+        suspended: Collection[str] = (),
     ) -> None:
         """Decides the fates of windows that a batch within these spans may bring the first tuples of.
 
         `drops` are the fractions to drop; what is not named, and drops nothing always, drops nothing now. Queries that
-        are to be decided together are given as such.
+        are to be decided together are given as such; of those that are suspended, every window is dropped.
         """
         known: dict[str, Number] = {}
         for name in self.policies:
@@ -88,6 +93,8 @@ class Subsets:
             at = seen if seen is not None else begin - pipeline(self.windows[name], 1).extent
             known[name] = end + 1
             self._begin(name, at)
+        for name in known.keys() & set(suspended):
+            self.ledgers[name] = self.ledgers[name].suspend(known.pop(name))
         apart = [[name] for name in self._by_window if not any(name in group for group in together)]
         for group in [*together, *apart]:
             if names := [name for name in group if name in known]:
@@ -100,13 +107,6 @@ class Subsets:
                 fixed = self.policies[name].drop
                 drop = drops.get(name, 0.0) if fixed is None else fixed
                 self._hold(name, manifest, 1 - drop)
-
-    def suspend(self, names: Collection[str], spans: Spans) -> None:
-        """Drops every window of queries that are not to run for now."""
-        for name in names:
-            ends = [spans[axis][1] for axis in self.axes(name) if axis in spans]
-            if ends and name in self.ledgers:
-                self.ledgers[name] = self.ledgers[name].suspend(max(ends) + 1)
 
     def _begin(self, name: str, at: Number) -> None:
         """Windows before a place have tuples: they are kept, if nothing else was decided."""
