@@ -387,7 +387,9 @@ class Loop:
         if known is not None:
             return known
         amounts = {name: own.amount for name, own in found.items()}
-        decided = self.shedding.decide(self.manifest, amounts, self._spans(found), interval)
+        with plain_errors():
+            spans = self._spans(found)
+        decided = self.shedding.decide(self.manifest, amounts, spans, interval)
         decision = about | {"shed": decided.document()}
         self._decisions.write(batch_name(self.batch), sealed(decision))
         reach("decided")
