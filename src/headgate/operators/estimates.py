@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
-from headgate.operators.dropping import in_groups, outside
+from headgate.operators.dropping import in_groups, outside, threshold
 from headgate.operators.sql import ddl, moving, quoted
 from headgate.plan.feeds import Feed
 from headgate.shedding.estimators import Estimator
@@ -23,7 +23,6 @@ from headgate.shedding.subset_needs import Range
 COIN = "_hg_coin"
 _ID = "_hg_id"
 _LOW, _HIGH = "_low", "_high"
-_HALF = 1 << 63
 _OUTLOOK = "_hg_outlook_"
 
 
@@ -36,7 +35,7 @@ def tossed(df: DataFrame, seed: int) -> DataFrame:
 def taken(rate: float) -> str:
     """Whether a tuple is taken at a rate, as SQL. What a lower rate takes, a higher one takes too."""
     # The largest BIGINT is as good as a rate of 1: one coin in 2 ** 64 shows it.
-    return f"{COIN} < {moving(min(round(rate * 2 * _HALF) - _HALF, _HALF - 1), COIN)}"
+    return f"{COIN} < {moving(threshold(rate), COIN)}"
 
 
 def low(name: str) -> str:
@@ -70,11 +69,10 @@ def observed_outlook(column: str) -> list[str]:
     many tuples the answers stand for; and how many more there are in groups of which none was taken. As many groups
     of n tuples are missed as (1 - p) / p * n have just one that was taken, at a rate p.
     """
-    query = column.removeprefix(_OUTLOOK)
     return [
-        f"percentile({column}.squared, 0.95D, {column}.tuples) AS {outlook(query)}_squared",
-        f"sum({column}.tuples) AS {outlook(query)}_tuples",
-        f"sum({column}.missed) AS {outlook(query)}_missed",
+        f"percentile({column}.squared, 0.95D, {column}.tuples) AS {column}_squared",
+        f"sum({column}.tuples) AS {column}_tuples",
+        f"sum({column}.missed) AS {column}_missed",
     ]
 
 

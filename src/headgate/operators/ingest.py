@@ -94,8 +94,7 @@ def ingested(
 
 def sampled_tables(tables: Sequence[Table], stream: str, sampling: Sampling) -> dict[int, float]:
     """The tables of a stream all of whose queries are sampled, with the highest of their rates."""
-    own = [t for t in tables if any(feed.stream == stream for feed in t.feeds)]
-    queries = {t.number: [guard.shed for guard in t.guards] for t in own}
+    queries = {t.number: [guard.shed for guard in t.guards] for t in tables if t.reads(stream)}
     return {n: max(map(sampling.rate, names)) for n, names in queries.items() if sampling.samples(names)}
 
 
@@ -111,8 +110,7 @@ def taken_by_any(tables: Sequence[Table], stream: str, sampling: Sampling) -> li
 
 def narrowed_tables(tables: Sequence[Table], stream: str, sampling: Sampling) -> dict[int, list[str]]:
     """The tables of a stream all of whose queries leave places out, with these queries, if all tables are such."""
-    own = [t for t in tables if any(feed.stream == stream for feed in t.feeds)]
-    queries = {t.number: [guard.shed for guard in t.guards] for t in own}
+    queries = {t.number: [guard.shed for guard in t.guards] for t in tables if t.reads(stream)}
     return queries if all(q in sampling.dropped for names in queries.values() for q in names) else {}
 
 
@@ -127,13 +125,15 @@ def _branches(
 ) -> list[DataFrame]:
     sampled = sampled_tables(tables, watch.stream, sampling)
     narrowed = sampled or narrowed_tables(tables, watch.stream, sampling)
-    coined = tossed(df, sampling.seed(watch.stream, piece)) if sampling.rates else df
     fed_whole = [t for t in tables if t.number not in sampled and (sample is None or t.number not in narrowed)]
     carrier = _carrier(fed_whole, watch.stream) if watch.figures else None
+    tossing = {t.number for t in tables if any(guard.shed in sampling.rates for guard in t.guards)}
+    tossing -= narrowed.keys() if sample is not None else set()
+    coined = tossed(df, sampling.seed(watch.stream, piece)) if tossing else df
     branches = []
     for table in tables:
-        tossing = any(guard.shed in sampling.rates for guard in table.guards)
-        source = sample if sample is not None and table.number in narrowed else coined if tossing else df
+        source = sample if sample is not None and table.number in narrowed else df
+        source = coined if table.number in tossing else source
         for i, feed in enumerate(table.feeds):
             if feed.stream == watch.stream:
                 branches.append(_reduced(source, table, i, late, watch, (table.number, i) == carrier, sampling))

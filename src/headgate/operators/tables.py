@@ -184,6 +184,10 @@ class Table:
         window = self.members[0].stage.window
         return window if isinstance(window, Sliding) and window.range < window.slide else None
 
+    def reads(self, stream: str) -> bool:
+        """Whether tuples of a stream go into it."""
+        return any(feed.stream == stream for feed in self.feeds)
+
     @property
     def guards(self) -> list[Guard]:
         """The different conditions of the queries."""

@@ -79,7 +79,7 @@ class Level:
 
     def reduces(self, stream: str) -> bool:
         """Whether tuples of a stream go into a table."""
-        return any(feed.stream == stream for table in self.tables for feed in table.feeds)
+        return any(table.reads(stream) for table in self.tables)
 
     def axis(self, stage: str) -> str:
         """The axis that the windows of a stage are on."""

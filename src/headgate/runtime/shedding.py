@@ -92,7 +92,7 @@ class Shedding:
         self._estimated = {name: p for name, p in policies.items() if isinstance(p, Estimate)}
         self.subsets = Subsets(queries, policies, state)
         self._suspended: dict[str, str] = dict(state.get("suspended", {}))
-        self.workload = Workload(levels[0], stages, policies)
+        self.workload = Workload(levels[0], policies)
         self.statistics, self.costs = Statistics(), CostModel(PRIOR)
         self.controller = Controller(overload) if overload else None
         self._learns = overload is not None or "costs" in state
@@ -328,7 +328,7 @@ class Shedding:
         }
         values: dict[str, dict[str | None, Summed]] = {}
         for table, member in self._members():
-            name, query = member.stage.name, self.workload.query(member)
+            name, query = member.stage.name, member.stage.query
             # Where panes are windows, a tuple is counted in each that holds it.
             copies = float(table.eager.range / table.eager.slide) if table.eager is not None else 1.0
             seen, total = (round((figures.get(f"_hg_{w}_{name}") or 0) / copies) for w in ("rows", "total"))

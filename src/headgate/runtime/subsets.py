@@ -98,15 +98,17 @@ class Subsets:
         apart = [[name] for name in self._by_window if not any(name in group for group in together)]
         for group in [*together, *apart]:
             if names := [name for name in group if name in known]:
-                fixed = self.policies[names[0]].drop
-                drop = drops.get(names[0], 0.0) if fixed is None else fixed
-                decided = decide([self.ledgers[n] for n in names], max(known[n] for n in names), drop)
+                up_to, drop = max(known[n] for n in names), self._fraction(names[0], drops)
+                decided = decide([self.ledgers[n] for n in names], up_to, drop)
                 self.ledgers.update(zip(names, decided, strict=True))
         for name in self._by_group:
             if name in known:
-                fixed = self.policies[name].drop
-                drop = drops.get(name, 0.0) if fixed is None else fixed
-                self._hold(name, manifest, 1 - drop)
+                self._hold(name, manifest, 1 - self._fraction(name, drops))
+
+    def _fraction(self, name: str, drops: Mapping[str, float]) -> float:
+        """The fraction that a query drops: what it always does, or what is asked for now."""
+        fixed = self.policies[name].drop
+        return drops.get(name, 0.0) if fixed is None else fixed
 
     def _begin(self, name: str, at: Number) -> None:
         """Windows before a place have tuples: they are kept, if nothing else was decided."""
@@ -150,7 +152,7 @@ class Subsets:
             ends = [at for at, _ in shares.steps] or [0]
             extent = pipeline(self.windows[name], 1).extent
             low, high = ends[0] - 2 * extent, (1 << 62)
-            found[name] = tuple(p for p in shares.pieces(low, high)) if shares.steps else (Piece(low, high, 1.0),)
+            found[name] = shares.pieces(low, high) if shares.steps else (Piece(low, high, 1.0),)
         return found
 
     def fates(self, stage: Stage, closing: Closing) -> Fate | None:

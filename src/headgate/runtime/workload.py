@@ -13,7 +13,6 @@ from headgate.shedding.tree import Kind, Query, Segment, Stream, Trees
 
 if TYPE_CHECKING:
     from headgate.operators.tables import Member, Table
-    from headgate.plan.stages import Stage
     from headgate.runtime.level import Level
     from headgate.shedding.policy import Policy
     from headgate.shedding.statistics import Statistics
@@ -53,9 +52,8 @@ class Shed:
 class Workload:
     """The work of a flow's first level, where tuples come in; what is behind them is little, and counted as answers."""
 
-    def __init__(self, level: Level, stages: Mapping[str, Stage], policies: Mapping[str, Policy]) -> None:
+    def __init__(self, level: Level, policies: Mapping[str, Policy]) -> None:
         self._tables, self._policies = level.tables, policies
-        self._queries = {name: stage.query for name, stage in stages.items()}
         self.streams = list(dict.fromkeys(f.stream for t in level.tables for f in t.feeds))
         keeping = (*level.joining.values(), *level.holding.values(), *level.passing_on.values())
         self._kept = [(stage.query, stream) for stage in keeping for stream in stage.streams]
@@ -64,19 +62,15 @@ class Workload:
         """The queries whose answers are tuples of streams that are sampled."""
         self.streams = list(dict.fromkeys((*self.streams, *(s for stage in sets for s in stage.streams))))
 
-    def query(self, member: Member) -> str:
-        """The query that a member of a table is of."""
-        return self._queries[member.stage.name]
-
     def amounts(self, load: Load, shed: Shed, statistics: Statistics) -> dict[str, float]:
         """What a batch does with so much, where so much is shed."""
         found = {READ: 0.0, REDUCED: 0.0, VALUES: 0.0}
         found[KEPT] = sum(load.tuples.get(stream, 0.0) * shed.of(query) for query, stream in self._kept)
         for stream, tuples in load.tuples.items():
-            own = [t for t in self._tables if any(f.stream == stream for f in t.feeds)]
+            own = [t for t in self._tables if t.reads(stream)]
             found[READ] += tuples * self._reads(own, shed) * self._read_at_all(own, shed)
             for table in own:
-                shares = {self.query(m): shed.of(self.query(m)) for m in table.members}
+                shares = {m.stage.query: shed.of(m.stage.query) for m in table.members}
                 found[REDUCED] += tuples * self._reduced(shares, statistics)
                 found[VALUES] += tuples * sum(
                     share * self._passing(name, statistics) * _columns(table, self._sample(table, name))
@@ -86,19 +80,19 @@ class Workload:
 
     def sampled(self, tables: Sequence[Table], shed: Shed) -> list[Table]:
         """The tables all of whose queries are sampled."""
-        return [t for t in tables if all(self.query(m) in shed.rates for m in t.members)]
+        return [t for t in tables if all(m.stage.query in shed.rates for m in t.members)]
 
     def _reads(self, tables: Sequence[Table], shed: Shed) -> float:
         """How often a tuple is read: a look for the figures is a fraction of that."""
         sampled = self.sampled(tables, shed)
-        highest = max((shed.rates[self.query(m)] for t in sampled for m in t.members), default=0.0)
+        highest = max((shed.rates[m.stage.query] for t in sampled for m in t.members), default=0.0)
         shared = 1 if sampled and highest <= SHARED else len(sampled)
         whole = len(tables) - len(sampled)
         return whole + shared + (0.0 if whole else 0.5)
 
     def _read_at_all(self, tables: Sequence[Table], shed: Shed) -> float:
         """The part of the tuples that is read: what no query needs is not, where the reader can skip it."""
-        queries = {self.query(m) for t in tables for m in t.members}
+        queries = {m.stage.query for t in tables for m in t.members}
         return max(shed.needed[q] for q in queries) if queries and queries <= shed.needed.keys() else 1.0
 
     def tuple_cost(self, query: str, statistics: Statistics, costs: Coefficients) -> float:
@@ -106,7 +100,7 @@ class Workload:
         found = 0.0
         for table in self._tables:
             for member in table.members:
-                if self.query(member) == query:
+                if member.stage.query == query:
                     each = costs.each.get(REDUCED, 0.0) / len(table.members)
                     each += costs.each.get(VALUES, 0.0) * _columns(table, member)
                     found += each * self._passing(query, statistics)
@@ -114,17 +108,17 @@ class Workload:
 
     def streams_of(self, query: str) -> set[str]:
         """The streams that a query reads into tables."""
-        tables = [t for t in self._tables if any(self.query(m) == query for m in t.members)]
+        tables = [t for t in self._tables if any(m.stage.query == query for m in t.members)]
         return {f.stream for t in tables for f in t.feeds}
 
     def shared(self, stream: str) -> dict[int, list[str]]:
         """The queries that share each table over a stream."""
-        own = [t for t in self._tables if any(f.stream == stream for f in t.feeds)]
-        return {t.number: [self.query(m) for m in t.members] for t in own}
+        own = [t for t in self._tables if t.reads(stream)]
+        return {t.number: [m.stage.query for m in t.members] for t in own}
 
     def readers(self, stream: str) -> set[str]:
         """The queries that read a stream into tables."""
-        return {self.query(m) for t in self._tables if any(f.stream == stream for f in t.feeds) for m in t.members}
+        return {query for queries in self.shared(stream).values() for query in queries}
 
     def _reduced(self, shares: Mapping[str, float], statistics: Statistics) -> float:
         """The part of the tuples that is reduced at all: no more than all queries of the table take together."""
@@ -136,7 +130,7 @@ class Workload:
         return 1.0 if known is None else min(known, 1.0)
 
     def _sample(self, table: Table, query: str) -> Member:
-        return next(m for m in table.members if self.query(m) == query)
+        return next(m for m in table.members if m.stage.query == query)
 
     def trees(
         self,
@@ -154,9 +148,9 @@ class Workload:
         for stream in self.streams:
             below = []
             for table in self._tables:
-                if any(f.stream == stream for f in table.feeds):
+                if table.reads(stream):
                     leaves = [self._leaf(table, m, stream, shed, statistics, costs, constants) for m in table.members]
-                    passing = min(1.0, sum(self._passing(self.query(m), statistics) for m in table.members))
+                    passing = min(1.0, sum(self._passing(m.stage.query, statistics) for m in table.members))
                     cost = costs.each.get(REDUCED, 0.0) * passing
                     below.append(Segment(segment(table.number, stream), cost, 1.0, tuple(leaves)))
             sets = [self._set(query, stream, costs) for query, own in self.sets.items() if stream in own]
@@ -173,7 +167,7 @@ class Workload:
         costs: Coefficients,
         constants: Mapping[str, float],
     ) -> Query:
-        query, policy = self.query(member), self._policies[self.query(member)]
+        query, policy = member.stage.query, self._policies[member.stage.query]
         name = leaf(query, table.number, stream)
         share = self._passing(query, statistics) * _columns(table, member)
         cost = costs.each.get(VALUES, 0.0) * share
@@ -199,7 +193,7 @@ class Workload:
         found = {q: min(effective[leaf(q, SET, s)] for s in streams) for q, streams in self.sets.items()}
         for table in self._tables:
             for member in table.members:
-                query = self.query(member)
+                query = member.stage.query
                 if isinstance(self._policies[query], Estimate):
                     own = [effective[leaf(query, table.number, feed.stream)] for feed in table.feeds]
                     found[query] = min([found.get(query, math.inf), *own])
