@@ -25,7 +25,7 @@ Answers: TypeAlias = dict[str, Floats]
 
 #: How many tuples a cell (a group in a window) has, and how many cells there are of that size.
 SIZES = {20: 2100, 60: 1700, 200: 1200, 600: 600, 2_000: 250, 10_000: 40, 100_000: 4}
-STEADY, CHANGING = (0.5, 0.1, 0.02), (1.0, 0.5, 0.1, 0.02)
+STEADY, CHANGING, LOW = (0.5, 0.1, 0.02), (1.0, 0.5, 0.1, 0.02), (0.1, 0.02)
 #: What 0.9, 0.95 and 0.99 have to reach.
 PROMISED = {0.9: 0.89, 0.95: 0.94, 0.99: 0.985}
 ZIPF = np.arange(1.0, 1001.0) ** -1.2 / np.sum(np.arange(1.0, 1001.0) ** -1.2)
@@ -158,7 +158,7 @@ def covered(limits: Answers, truth: Floats) -> NDArray[np.bool_]:
     return above & (np.isnan(limits["high"]) | (truth - slack <= limits["high"]))
 
 
-@pytest.mark.parametrize("rates", [STEADY, CHANGING], ids=["steady", "changing"])
+@pytest.mark.parametrize("rates", [STEADY, CHANGING, LOW], ids=["steady", "changing", "low"])
 @pytest.mark.parametrize("values", ["uniform", "zipf", "pareto", "lognormal", "normal", "two tails"])
 def test_limits_hold_the_answer_as_often_as_promised(
     values: str, rates: tuple[float, ...], connection: duckdb.DuckDBPyConnection
@@ -180,7 +180,7 @@ def test_limits_hold_the_answer_as_often_as_promised(
             shown += f"{inside.mean():9.2%} ({inside[small].mean():7.2%})"
             assert min(inside.mean(), inside[small].mean()) >= promised, (name, confidence)
         unlimited = f"{np.isnan(limits['high']).mean():5.0%} without an upper limit"
-        print(f"{values:9} {'steady' if rates == STEADY else 'changing':8} {name:11} {shown} {unlimited}")
+        print(f"{values:9} {rates!s:21} {name:11} {shown} {unlimited}")
 
 
 @dataclass

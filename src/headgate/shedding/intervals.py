@@ -43,7 +43,7 @@ class Widening:
 
 SUMS = Widening(few=3, tail=6, tail_power=4, both=7, both_power=0.25)
 #: Without the number of tuples, which is uncertain too, the spread of few values is all there is.
-MEANS = Widening(few=3, tail=3, tail_power=2.75, both=34, both_power=0.75)
+MEANS = Widening(few=5, tail=3, tail_power=2.75, both=42, both_power=0.82)
 
 #: The squared error that one tuple at the lowest rate makes, for a value of one; and how many tuples at that rate would
 #: tell as much as those kept, with the one more.
