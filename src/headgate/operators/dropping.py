@@ -7,13 +7,15 @@ same. Only what is pushed down to a reader has plain numbers, which let it skip 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from headgate.operators.sql import literal, moving
 from headgate.shedding.subset_groups import Piece
 from headgate.shedding.subset_needs import Range
+from headgate.windows.panes import gcd
 
-#: So many ranges are left out in a batch at most: of more, the last ones.
-_RANGES = 4
+#: So many cells of a grid are looked at at most: what lies before them is not left out.
+_CELLS = 1 << 16
 #: So many shares hold in a batch at most: of more, the last ones, and before them all groups are kept.
 _SHARES = 3
 #: So many ranges are pushed down at most.
@@ -22,11 +24,24 @@ _HALF = 1 << 63
 
 
 def outside(place: str, ranges: Sequence[Range]) -> str:
-    """Whether a place is in none of some ranges, in order."""
-    used = list(ranges[-_RANGES:])
-    used += [(0, 0)] * (_RANGES - len(used))
-    met = [f"{place} >= {moving(low, place)} AND {place} < {moving(high, place)}" for low, high in used]
-    return f"NOT ({' OR '.join(f'({m})' for m in met)})"
+    """Whether there is a place, and it is in none of some ranges, which are in order.
+
+    All ends of the ranges are on one grid, and a bit for each of its cells says whether it is in a range. So it
+    takes as long for a thousand ranges as for one.
+    """
+    first, last = (ranges[0][0], ranges[-1][1]) if ranges else (0, 1)
+    cell = reduce(gcd, (end - first for range_ in ranges for end in range_ if end > first), last - first)
+    first = max(first, last - cell * _CELLS)
+    words = [0] * -((first - last) // (64 * cell))
+    for low, high in ranges:
+        for k in range(max((low - first) // cell, 0), (high - first) // cell):
+            words[k // 64] |= 1 << k % 64
+    # As signed numbers, which is what Spark has.
+    bits = ", ".join(f"{word - (word >> 63 << 64)}L" for word in words)
+    begin, end = moving(first, place), moving(last, place)
+    at = f"(({place} - {begin}) div {moving(cell, place)})"
+    is_set = f"getbit(get(array({bits}), CAST(shiftright({at}, 6) AS INT)), CAST({at} & 63L AS INT)) = 1"
+    return f"CASE WHEN {place} >= {begin} AND {place} < {end} THEN NOT {is_set} ELSE {place} IS NOT NULL END"
 
 
 def threshold(share: float) -> int:
