@@ -126,6 +126,25 @@ def test_tuples_are_sampled(spark: SparkSession, tmp_path: Path, rows: DataFrame
     assert given.drop("sampling_rate").exceptAll(every.select("ts", "k", "v")).isEmpty()
 
 
+def test_tuples_that_are_not_taken_are_counted(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    flow = hg.Flow(spark, "test", str(tmp_path))
+    flow.stream("S", rows, progress=hg.progress("ts", ordered=True))
+    count = "SELECT k, count(*) AS n [RANGE 100, SLIDE 100, WA ts] FROM S GROUP BY k"
+    flow.query("half", count, policy=hg.estimate(rate=0.5))
+    flow.query("apart", count.replace("k,", "v,").replace("BY k", "BY v"), policy=hg.estimate(rate=0.25))
+    flow.query("tuples", "SELECT ts FROM S", policy=hg.estimate(rate=0.125))
+    flow.query("some", f"{count} HAVING k < 3".replace("S G", "S WHERE v > 40 G"), policy=hg.estimate(rate=0.5))
+    run = flow.run_available()
+    taken = {
+        name: sum(round(r.n * rate) for r in run.results(name).collect())
+        for name, rate in {"half": 0.5, "apart": 0.25}.items()
+    }
+    taken["tuples"] = run.results("tuples").count()
+    shed = run.status()["shed"]
+    assert shed == {name: 60_000 - n for name, n in taken.items()} | {"some": shed["half"]}
+    assert run.status()["dropped"] == {}
+
+
 @pytest.mark.parametrize(
     ("sql", "message"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support import collected
+from tests.support import assert_same, collected
 
 import headgate as hg
 from headgate.errors import FlowError, WindowError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TUMBLING = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 100, SLIDE 100, WA ts] FROM S GROUP BY k"
+ROWS = "SELECT sum(v) AS s [RANGE 500 ROWS, SLIDE 500 ROWS] FROM S"
 SLIDING = "SELECT max(v) AS top, count(*) AS n [RANGE 200, SLIDE 100, WA ts] FROM S WHERE v % 7 > 0"
 LENGTH = 6_000
 
@@ -53,7 +54,35 @@ def run(spark: SparkSession, folder: Path, rows: DataFrame, queries: dict[str, A
 def test_a_whole_stream_narrows_to_what_is_needed(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
     loop = run(spark, tmp_path, rows, {"q": (TUMBLING, hg.subset(gap=3, drop=0.7))}, batches=2)
     exact = collected(hg.evaluate(TUMBLING, S=rows.where("ts >= 30 * (v % 2)")))
-    assert_subset(collected(loop.kept("q")), exact)
+    given = collected(loop.kept("q"))
+    assert_subset(given, exact)
+    # What is not in an answer is counted as shed, also what was never read.
+    counters = loop.manifest.counters
+    assert counters["shed"] == {"q": total(exact) - total(given)}
+    assert counters["dropped"] == {"q": len({r["window_start"] for r in exact} - {r["window_start"] for r in given})}
+
+
+def test_groups_are_dropped_whole(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    loop = run(spark, tmp_path, rows, {"q": (TUMBLING, hg.subset(by="group", drop=0.5)), "all": (TUMBLING, None)}, 2)
+    given, exact = collected(loop.kept("q")), collected(loop.kept("all"))
+    groups = {r["k"] for r in given}
+    assert 1 <= len(groups) <= 8
+    assert_same(given, [r for r in exact if r["k"] in groups])
+    assert loop.manifest.counters["shed"] == {"q": total(exact) - total(given)}
+
+
+def test_windows_of_rows_are_dropped(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    flow = hg.Flow(spark, "test", str(tmp_path))
+    flow.stream("S", rows, progress=hg.progress("ts", within=40))
+    flow.query("q", ROWS, policy=hg.subset(gap=2, drop=0.6))
+    flow.query("all", ROWS)
+    done = flow.run_available()
+    given, exact = collected(done.results("q")), collected(done.results("all"))
+    assert_subset(given, exact)
+    assert 0.2 * len(exact) < len(given) < 0.8 * len(exact)
+    missing = len(exact) - len(given)
+    assert done.status()["shed"] == {"q": 500 * missing}
+    assert done.status()["dropped"] == {"q": missing}
 
 
 def test_the_reader_skips_what_is_dropped(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
@@ -94,6 +123,10 @@ def test_what_cannot_be_dropped(
 def test_bad_policies(bad: dict[str, Any]) -> None:
     with pytest.raises(FlowError, match=f"hg.subset: {next(iter(bad))}="):
         hg.subset(**bad)
+
+
+def total(answers: list[Any]) -> int:
+    return sum(r["n"] for r in answers)
 
 
 def last_execution(spark: SparkSession) -> int:

@@ -57,7 +57,7 @@ def batch_line(report: BatchReport, status: Mapping[str, Any], now: datetime) ->
     """
     parts = [
         f"batch {report.batch}: {', '.join(_speed(report.rows, report.seconds))}",
-        f"{counted(sum(report.answers.values()), 'answers')}, {sum(report.late.values()):,} late",
+        f"{counted(sum(report.answers.values()), 'answers')}, {_without(report.late, report.shed, report.dropped)}",
         *(f"{name} {progress_words(place, now)}" for name, place in status["progress"].items()),
         f"state {decimal(status['state']['bytes'])}",
     ]
@@ -105,7 +105,20 @@ def _cells(status: Mapping[str, Any], now: datetime) -> Iterator[tuple[str, str,
         progress = progress_words(status["progress"][name], now) if name in status["progress"] else "no PROGRESS"
         yield name, counted(rows, "rows"), progress
     for name, answers in status.get("answers", {}).items():
-        yield name, counted(answers, "answers"), f"{status['late'].get(name, 0):,} late"
+        late, shed, dropped = ({name: status[what].get(name, 0)} for what in ("late", "shed", "dropped"))
+        yield name, counted(answers, "answers"), _without(late, shed, dropped)
+
+
+def _without(late: Mapping[str, int], shed: Mapping[str, int], dropped: Mapping[str, int]) -> str:
+    """What the answers are without, added up; of what is shed, only where there is any.
+
+    >>> _without({"talkers": 3}, {"talkers": 6000, "swings": 500}, {"swings": 2})
+    '3 late, 6,500 shed, 2 windows dropped'
+    """
+    words = [f"{sum(late.values()):,} late"]
+    words += [f"{sum(shed.values()):,} shed"] if any(shed.values()) else []
+    words += [f"{counted(sum(dropped.values()), 'windows')} dropped"] if any(dropped.values()) else []
+    return ", ".join(words)
 
 
 def _speed(rows: int, seconds: Mapping[str, float]) -> tuple[str, str]:

@@ -95,6 +95,10 @@ class Sampling:
     groups: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
     """By query, the share of groups that is kept, by places."""
 
+    def leaves_out(self, query: str) -> bool:
+        """Whether tuples may be left out for a query."""
+        return query in self.rates or query in self.dropped or query in self.groups
+
     def samples(self, queries: Iterable[str]) -> bool:
         """Whether tuples of all these queries are sampled."""
         return all(query in self.rates for query in queries)
@@ -111,10 +115,6 @@ class Sampling:
     def taken(self, query: str) -> list[str]:
         """The condition by which a tuple is taken for a query, if it is sampled."""
         return [taken(self.rates[query])] if query in self.rates else []
-
-    def sample(self, df: DataFrame, stream: str, query: str) -> DataFrame:
-        """The tuples of a stream that are taken for a query."""
-        return tossed(df, self.seed(stream, -1)).where(" AND ".join(self.taken(query))).drop(COIN)
 
     def weight(self, query: str) -> str | None:
         """How many tuples one that is taken stands for, as SQL; nothing where all are taken."""

@@ -12,23 +12,22 @@ are any, and if so, the batch is ingested once more without them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.aggregates import UserAggregate
 from headgate.operators import user
-from headgate.operators.estimates import EVERYTHING, Sampling, taken, tossed
+from headgate.operators.estimates import EVERYTHING, Sampling, taken
 from headgate.operators.sql import THESE, ddl, floor_div, literal, position, queried, quoted, stacked
-from headgate.operators.tables import Guard, Table, over_stream
+from headgate.operators.tables import Guard, Member, Table, over_stream
 from headgate.plan.nodes import ROW_NUM
 from headgate.windows import Number
 
 TABLE, PANE = "_hg_table", "_hg_pane"
 _START, _AT = "_hg_start", "_hg_at"
 _FIGURE = "_hg_figure_"
-FIGURES = ("rows", "lowest", "highest", "punctuated", "bad", "numbered")
 #: How far each group of a stream got, for the rules that ask: rows of no table.
 NO_TABLE, GROUP, GROUP_FIGURES = -1, "_hg_group", ("rows", "highest", "punctuated")
 STATE = "state_binary"
@@ -53,6 +52,13 @@ class Watch:
     """Whether the stream is looked at as a whole; once is enough where it is ingested several times."""
     numbered: bool = False
     """Whether its tuples have arrival numbers."""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    """By query that tuples are left out for, on which condition one is not: these are counted."""
+
+    @property
+    def looked_for(self) -> list[tuple[str, str]]:
+        """The figures that are observed, each with how it merges."""
+        return [*_MERGES.items(), *((kept_figure(query), "sum") for query in self.kept)]
 
     def place(self, df: DataFrame) -> str:
         """The place of a tuple on the axis, as SQL: NULL if it is bad."""
@@ -77,15 +83,14 @@ def ingested(
     """The partial rows of all tables for the tuples of a batch, with the figures of the streams beside them.
 
     A stream may come in pieces, which are reduced apart. `late` gives for queries the place below which tuples are left
-    out, `sampling` the rates at which tuples are taken. Of a stream with `samples`, the tables all of whose queries are
-    sampled need no other tuples than these.
+    out, `sampling` the rates at which tuples are taken, by their coins. Of a stream with `samples`, the tables all of
+    whose queries are sampled need no other tuples than these.
     """
     branches = []
     for watch in watches:
         pieces, sampled = batches[watch.stream], (samples or {}).get(watch.stream)
         each = [
-            _branches(df, i, sampled[i] if sampled else None, watch, tables, late, sampling)
-            for i, df in enumerate(pieces)
+            _branches(df, sampled[i] if sampled else None, watch, tables, late, sampling) for i, df in enumerate(pieces)
         ]
         # The same of all pieces beside one another: where branches share a sample, the first of them makes it.
         branches += [branch for alike in zip(*each, strict=True) for branch in alike]
@@ -116,7 +121,6 @@ def narrowed_tables(tables: Sequence[Table], stream: str, sampling: Sampling) ->
 
 def _branches(
     df: DataFrame,
-    piece: int,
     sample: DataFrame | None,
     watch: Watch,
     tables: Sequence[Table],
@@ -127,13 +131,9 @@ def _branches(
     narrowed = sampled or narrowed_tables(tables, watch.stream, sampling)
     fed_whole = [t for t in tables if t.number not in sampled and (sample is None or t.number not in narrowed)]
     carrier = _carrier(fed_whole, watch.stream) if watch.figures else None
-    tossing = {t.number for t in tables if any(guard.shed in sampling.rates for guard in t.guards)}
-    tossing -= narrowed.keys() if sample is not None else set()
-    coined = tossed(df, sampling.seed(watch.stream, piece)) if tossing else df
     branches = []
     for table in tables:
         source = sample if sample is not None and table.number in narrowed else df
-        source = coined if table.number in tossing else source
         for i, feed in enumerate(table.feeds):
             if feed.stream == watch.stream:
                 branches.append(_reduced(source, table, i, late, watch, (table.number, i) == carrier, sampling))
@@ -152,8 +152,8 @@ def observation(
 
     An axis is given by the numbers of the tables with panes on it. `sums` are columns of tables to be added up.
     """
-    names = [(figure(w.stream, name), name) for w in watches if w.figures for name in FIGURES]
-    figures = [f"{_MERGES[name]}({column}) AS {column}" for column, name in names]
+    looked_for = [(figure(w.stream, name), merge) for w in watches if w.figures for name, merge in w.looked_for]
+    figures = [f"{merge}({column}) AS {column}" for column, merge in looked_for]
     for i, tables in enumerate(axes):
         own = f"CASE WHEN {TABLE} IN ({', '.join(map(str, tables))}) THEN {_AT} END" if len(axes) > 1 else _AT
         figures += [f"min({own}) AS first_{i}", f"max({own}) AS last_{i}"]
@@ -167,6 +167,22 @@ def observation(
 def figure(stream: str, name: str) -> str:
     """The column that holds a figure of a stream."""
     return f"{_FIGURE}{name}_{stream}"
+
+
+def kept_figure(query: str) -> str:
+    """The name of the figure that says how many tuples of a stream are not left out for a query."""
+    # With how long it is: else this of a query a_b and a stream c would be that of a and b_c.
+    return f"kept{len(query)}_{query}"
+
+
+def kept(tables: Sequence[Table], stream: str, sampling: Sampling) -> dict[str, str]:
+    """By query that tuples of a stream are left out for, on which condition one is not, as SQL."""
+    found: dict[str, list[list[str]]] = {}
+    for table in tables:
+        for i in (i for i, feed in enumerate(table.feeds) if feed.stream == stream):
+            for member in (m for m in table.members if sampling.leaves_out(m.guard.shed)):
+                found.setdefault(member.guard.shed, []).append(_taken(table, i, member, sampling))
+    return {query: " AND ".join(_any_of(conditions)) for query, conditions in found.items()}
 
 
 def kept_columns(columns: Sequence[str]) -> list[str]:
@@ -208,10 +224,8 @@ def _reduced(
     feed, gaps = table.feeds[i], table.gaps
     conditions: dict[Guard, list[str]] = {}
     for m in table.members:
-        # As the groups of the table have them: a hash is that of a type.
-        own = [f"CAST({feed.keys[k]} AS {ddl(table.key_types[k])})" for k in map(table.keys.index, m.keys)]
-        left_out = [*sampling.taken(m.guard.shed), *sampling.kept(m.guard.shed, feed.place, own)]
-        conditions[m.guard] = left_out + _conditions(m.guard.where[i], feed.place, late.get(m.stage.name))
+        met = _conditions(m.guard.where[i], feed.place, late.get(m.stage.name))
+        conditions[m.guard] = _taken(table, i, m, sampling) + met
     weights = {guard: sampling.weight(guard.shed) for guard in conditions}
     source = THESE
     if any(weight is not None for weight in weights.values()):
@@ -252,6 +266,14 @@ def _reduced(
     aggregates = "".join(f", {sql} AS {name}" for name, sql in columns.items())
     reduced = f"SELECT {group}{aggregates} FROM {tuples} GROUP BY {_ordinals(len(keys) + 1)}"
     return queried(df, f"SELECT {', '.join([*_placed(table), *keys, *columns])} FROM ({reduced})")
+
+
+def _taken(table: Table, i: int, member: Member, sampling: Sampling) -> list[str]:
+    """The conditions on which a tuple of a feed is not left out for a query."""
+    feed, query = table.feeds[i], member.guard.shed
+    # As the groups of the table have them: a hash is that of a type.
+    keys = [f"CAST({feed.keys[k]} AS {ddl(table.key_types[k])})" for k in map(table.keys.index, member.keys)]
+    return [*sampling.taken(query), *sampling.kept(query, feed.place, keys)]
 
 
 def _with_weights(
@@ -335,7 +357,7 @@ def _by_group(df: DataFrame, watch: Watch) -> DataFrame:
 
 
 def _figure_sql(df: DataFrame, watch: Watch) -> dict[str, str]:
-    place = watch.place(df)
+    place, sound = watch.place(df), f"NOT ({watch.is_bad(df)})"
     marked = quoted(watch.punctuated_by) if watch.punctuated_by else "false"
     return {
         "rows": "count(*)",
@@ -344,4 +366,5 @@ def _figure_sql(df: DataFrame, watch: Watch) -> dict[str, str]:
         "punctuated": f"max({place}) FILTER (WHERE {marked})",
         "numbered": f"count({ROW_NUM})" if watch.numbered else "0L",
         "bad": f"count(*) - count({place})" if watch.attribute else f"count_if({watch.is_bad(df)})",
+        **{kept_figure(query): f"count_if({sound} AND {condition})" for query, condition in watch.kept.items()},
     }

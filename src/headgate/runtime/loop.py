@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
@@ -81,6 +81,8 @@ from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
 from headgate.runtime.keeping import Keeping
 from headgate.runtime.lateness import Lateness
+from headgate.runtime.leaving import LeftOut
+from headgate.runtime.leaving import kept as left_out_for
 from headgate.runtime.level import Level, levels
 from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
 from headgate.runtime.shedding import Shedding
@@ -127,6 +129,10 @@ class BatchReport:
     late: dict[str, int]
     state_rows: int
     state_bytes: int
+    shed: dict[str, int] = field(default_factory=dict)
+    """By query, the tuples that were left out."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """By query, the windows that are not answered."""
 
 
 class Loop:
@@ -251,10 +257,12 @@ class Loop:
             subsets = self.shedding.subsets
             sampling = Sampling(decision["shed"]["rates"], self.batch, subsets.dropped(), subsets.pieces())
             samples = self._samples(found, sampling, held_back)
-            manifest, figures = self._ingest(first, streams, self.manifest, sampling, samples)
+            left_out = LeftOut(first, sampling, found, batches)
+            manifest, figures = self._ingest(first, {**streams, **left_out.coined}, self.manifest, sampling, samples)
             watch.lap("ingest")
             self._progress(batches, figures, decision)
             late, bad = self._late(streams, figures), self._bad(batches, figures)
+            shed = left_out.counted(figures)
             watch.lap("progress")
             manifest = replace(manifest, ended=sorted({*manifest.ended, *decision["ended"]}))
             manifest = self._counted(manifest, batches, figures)
@@ -274,7 +282,7 @@ class Loop:
                 manifest = replace(manifest, closed=manifest.closed | now_closed, boxes=manifest.boxes | boxes)
                 manifest = heard(level, manifest, punctuated)
                 new = self._new_tuples(level.joining | level.holding, streams, figures)
-                counts = self._close(level, streams, manifest, closing, new, sampling)
+                counts = self._close(level, streams, manifest, closing, new, left_out)
                 manifest = self._keeping.kept(level, self.manifest, manifest, new, self.batch)
                 matches = matching.result() if level is first else {}
                 if level is not first or self._has_late(level.read_by_joins & streams.keys(), figures):
@@ -294,7 +302,9 @@ class Loop:
             progress={name: tracker.state() for name, tracker in self.trackers.items()},
         )
         given = {name: count for name, count in given.items() if name in self.queries}
-        for what, counted in {"rows": rows, "answers": given, "late": late, "bad": bad}.items():
+        dropped = self.shedding.lost(decision["shed"], self.manifest, manifest)
+        counters = {"rows": rows, "answers": given, "late": late, "bad": bad, "shed": shed, "dropped": dropped}
+        for what, counted in counters.items():
             manifest = manifest.counted(what, counted)
         with plain_errors():
             manifest = self._state.compacted(self._state.purged(manifest), self.batch)
@@ -312,9 +322,8 @@ class Loop:
         self.manifest = manifest
         self._clean(given)
         watch.lap("commit")
-        report = BatchReport(
-            manifest.batch, sum(rows.values()), watch.laps, given, late, manifest.state_rows, manifest.state_bytes
-        )
+        size = (manifest.state_rows, manifest.state_bytes)
+        report = BatchReport(manifest.batch, sum(rows.values()), watch.laps, given, late, *size, shed, dropped)
         self.reports = [*self.reports[-99:], report]
 
     @cached_property
@@ -414,7 +423,7 @@ class Loop:
             df = self._sound(name, [piece.df for piece in found[name].pieces])
             place = position(df, watch.attribute) if watch.attribute and not counted else None
             ends = df.selectExpr(
-                f"min({place})" if place else "min(0L)", f"max({place})" if place else "count(*)"
+                f"min({place})" if place else "min(0L)", f"max({place})" if place else "count(*) - 1"
             ).first()
             assert ends is not None
             low, high = map(from_spark, ends)
@@ -444,7 +453,11 @@ class Loop:
 
         What is `known` of the flow's own streams tells whether there are late tuples among them.
         """
-        watches = [w for w in level.watches if w.stream in batches and (w.figures or level.reduces(w.stream))]
+        watches = [
+            replace(w, kept=left_out_for(level, w.stream, sampling))
+            for w in level.watches
+            if w.stream in batches and (w.figures or level.reduces(w.stream))
+        ]
         if not watches:
             return manifest, {}
         closed_before = self._lateness.closed_before(self.manifest)
@@ -667,7 +680,7 @@ class Loop:
         manifest: Manifest,
         closings: Mapping[str, Closing],
         new: Mapping[str, DataFrame],
-        sampling: Sampling,
+        left_out: LeftOut,
     ) -> dict[str, int]:
         """Answers the windows that close, and passes on the tuples of stages without one; gives the rows by stage."""
         parts = []
@@ -678,10 +691,8 @@ class Loop:
                 parts.append(rows)
         for name, stage in level.passing_on.items():
             if set(stage.streams) & set(batches):
-                inputs = self._inputs(stage.streams, batches)
-                if stage.query in sampling.rates:
-                    inputs = {s: sampling.sample(df, s, stage.query) for s, df in inputs.items()}
-                rows = answer(stage.plan, inputs).withColumn(SAMPLING_RATE, F.lit(sampling.rate(stage.query)))
+                rate, tuples = left_out.sampling.rate(stage.query), left_out.of(stage.query, batches)
+                rows = answer(stage.plan, self._inputs(stage.streams, tuples)).withColumn(SAMPLING_RATE, F.lit(rate))
                 parts.append(rows.select(F.struct("*").alias(name)))
         for name, stage in level.holding.items():
             if (found := self._keeping.decided(stage, self.manifest, manifest, new)) is not None:

@@ -26,6 +26,10 @@ class Piece:
         """All of them."""
         return self._placed(self.scan)
 
+    def tossed(self, seed: int) -> DataFrame:
+        """All of them with their coins, which are those of a sample with this seed."""
+        return self._placed(tossed(self.scan, seed))
+
     def sample(self, seed: int, conditions: Sequence[str]) -> DataFrame:
         """A sample with its coins, taken where tuples are read: behind it they would be whole rows already."""
         return self._placed(tossed(self.scan, seed).where(" AND ".join(conditions)))

@@ -282,6 +282,19 @@ class Shedding:
                 found[name] = Fate({k: top for k, top in tops.items() if k not in lost}, lost or None)
         return found
 
+    def lost(self, decided: Mapping[str, Any], before: Manifest, after: Manifest) -> dict[str, int]:
+        """How many windows are not answered, by query: those that a batch dropped, and closed ones without a sample."""
+        found = {}
+        for name, gone in decided["subsets"].get("gone", {}).items():
+            found[name] = gone["count"] - before.shedding.get("gone", {}).get(name, {"count": 0})["count"]
+        for name, own in self._sampled.items():
+            window = self._stages[name].window
+            if name in after.closed and isinstance(window, Sliding):
+                tops = own.tops(window, before.closed.get(name, -(1 << 62)) + 1, after.closed[name])
+                if lost := sum(top == math.inf for top in tops.values()):
+                    found[name] = lost
+        return found
+
     def closed(self, manifest: Manifest) -> None:
         """Forgets what only windows needed that have been closed."""
         self.subsets.forget(manifest)

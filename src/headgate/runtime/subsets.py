@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.operators.closing import Closing, Fate
 from headgate.plan.nodes import ROW_NUM
 from headgate.progress.place import read
+from headgate.shedding.dropped import Dropped
 from headgate.shedding.ledger import Ledger, decide
 from headgate.shedding.policy import Subset
 from headgate.shedding.subset_groups import Piece, Shares
@@ -41,6 +42,8 @@ class Subsets:
         self._by_group = [name for name, policy in own.items() if policy.by == "group"]
         self.ledgers: dict[str, Ledger] = {}
         self.shares: dict[str, Shares] = {}
+        self.gone: dict[str, Dropped] = {}
+        """The windows that have been dropped, of the queries that drop windows."""
         self.restore(state)
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -48,6 +51,9 @@ class Subsets:
         for name, ledger in state.get("ledgers", {}).items():
             if name in self._by_window:
                 self.ledgers[name] = Ledger.restored(name, self.windows[name], self.policies[name].gap, ledger)
+        for name, gone in state.get("gone", {}).items():
+            if name in self._by_window:
+                self.gone[name] = Dropped.restored(gone)
         for name, shares in state.get("shares", {}).items():
             if name in self._by_group:
                 self.shares[name] = Shares.restored(self.windows[name], shares)
@@ -57,6 +63,7 @@ class Subsets:
         found: dict[str, Any] = {}
         if self.ledgers:
             found["ledgers"] = {name: ledger.state() for name, ledger in self.ledgers.items()}
+            found["gone"] = {name: gone.state() for name, gone in self.gone.items()}
         if self.shares:
             found["shares"] = {name: shares.state() for name, shares in self.shares.items()}
         return found
@@ -84,13 +91,15 @@ class Subsets:
         are to be decided together are given as such; of those that are suspended, every window is dropped.
         """
         known: dict[str, Number] = {}
+        before = {name: ledger.decided for name, ledger in self.ledgers.items()}
         for name in self.policies:
             streams = [spans[axis] for axis in self.axes(name) if axis in spans]
             if not streams:
                 continue
             begin, end = min(low for low, _ in streams), max(high for _, high in streams)
             seen = self.reached(name, manifest)
-            at = seen if seen is not None else begin - pipeline(self.windows[name], 1).extent
+            # Windows that end before the first tuple would be dropped for nothing.
+            at = seen if seen is not None else begin - pipeline(self.windows[name], 1).extent + 1
             known[name] = end + 1
             self._begin(name, at)
         for name in known.keys() & set(suspended):
@@ -101,6 +110,8 @@ class Subsets:
                 up_to, drop = max(known[n] for n in names), self._fraction(names[0], drops)
                 decided = decide([self.ledgers[n] for n in names], up_to, drop)
                 self.ledgers.update(zip(names, decided, strict=True))
+        for name, ledger in self.ledgers.items():
+            self.gone[name] = self.gone.get(name, Dropped()).then(ledger.dropped(before.get(name)))
         for name in self._by_group:
             if name in known:
                 self._hold(name, manifest, 1 - self._fraction(name, drops))

@@ -18,7 +18,8 @@ from typing import Any, cast
 
 from headgate.errors import FlowError
 from headgate.progress.place import Punctuation, read, written
-from headgate.shedding.subset_needs import Range, merged, needed
+from headgate.shedding.dropped import Run
+from headgate.shedding.subset_needs import Range, first_window, merged, needed
 from headgate.shedding.subset_rules import Grid, fan_out, highest_drop, pipeline
 from headgate.windows import Number, Sliding
 
@@ -64,6 +65,18 @@ class Ledger:
         start = self.windows[-1].bounds(k)[0]
         behind = bisect_right(self.drops, start, key=lambda dropped: dropped[0])
         return behind == 0 or self.drops[behind - 1][1] <= start
+
+    def dropped(self, since: Number | None = None) -> list[Run]:
+        """Give the windows that are dropped and begin at `since` or later, as the ledger still has them.
+
+        >>> (ledger,) = decide([Ledger.begun("swings", [Sliding(10, 5, "ts")], gap=3, at=0)], up_to=100, drop=0.5)
+        >>> ledger.dropped(), ledger.dropped(since=70)
+        ([(0, 2), (4, 6), (14, 16)], [(14, 16)])
+        """
+        window = self.windows[-1]
+        ends = ((low if since is None else max(low, since), high) for low, high in self.drops)
+        runs = ((first_window(window, low), first_window(window, high) - 1) for low, high in ends)
+        return [(first, last) for first, last in runs if first <= last]
 
     def needed(self, low: Number, high: Number, level: int = 0) -> tuple[Range, ...]:
         """Give the ranges within [low, high) that kept windows need, merged and half-open.

@@ -62,16 +62,16 @@ def needed(windows: Sequence[Sliding], dropped: Sequence[Range], low: Number, hi
         return without(dropped, low, high)
     window, *behind = windows
     first = (low - window.origin - window.range) // window.slide + 1
-    past = _number(window, high)
+    past = first_window(window, high)
     if first >= past:
         return ()
     starts = needed(behind, dropped, window.bounds(first)[0], window.bounds(past)[0])
-    runs = merged((_number(window, a), _number(window, b)) for a, b in starts)
+    runs = merged((first_window(window, a), first_window(window, b)) for a, b in starts)
     covered = (extent for a, b in runs for extent in _extents(window, int(a), int(b)))
     return merged((max(low, a), min(high, b)) for a, b in covered)
 
 
-def _number(window: Sliding, place: Number) -> int:
+def first_window(window: Sliding, place: Number) -> int:
     """The first window that begins at a place or behind it."""
     return -((window.origin - place) // window.slide)
 
