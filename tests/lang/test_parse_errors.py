@@ -150,7 +150,7 @@ BAD_SCRIPTS = [
         f"expected a stream, {END}",
     ),
     ("CREATE SINK talkers INTO parquet", 1, 13, "expected FOR, found 'talkers'"),
-    ("CREATE SINK FOR q parquet", 1, 19, "expected LATE, BAD or INTO, found 'parquet'"),
+    ("CREATE SINK FOR q parquet", 1, 19, "expected LATE, SHED, BAD or INTO, found 'parquet'"),
     ("CREATE SINK FOR q LATE LATE INTO parquet", 1, 24, "expected INTO, found 'LATE'"),
     ("CREATE SINK FOR q INTO parquet 'x' y", 1, 36, "expected the end of the statement, found 'y'"),
 ]

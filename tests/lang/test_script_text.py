@@ -146,11 +146,12 @@ def test_a_sink_for_late_tuples() -> None:
     assert (of_a_query_named_late.name, of_a_query_named_late.output) == ("late", "answers")
 
 
-def test_a_sink_for_bad_tuples() -> None:
-    sink = one("CREATE SINK FOR Main BAD INTO console")
+@pytest.mark.parametrize(("word", "name"), [("BAD", "Main"), ("SHED", "talkers")])
+def test_a_sink_for_other_tuples(word: str, name: str) -> None:
+    sink = one(f"CREATE SINK FOR {name} {word} INTO console")
     assert isinstance(sink, CreateSink)
-    assert (sink.name, sink.output) == ("Main", "bad")
-    assert to_sql(sink) == "CREATE SINK FOR Main BAD INTO console"
+    assert (sink.name, sink.output) == (name, word.lower())
+    assert to_sql(sink) == f"CREATE SINK FOR {name} {word} INTO console"
 
 
 def test_names_in_backticks() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -134,6 +135,8 @@ def test_tuples_that_are_not_taken_are_counted(spark: SparkSession, tmp_path: Pa
     flow.query("apart", count.replace("k,", "v,").replace("BY k", "BY v"), policy=hg.estimate(rate=0.25))
     flow.query("tuples", "SELECT ts FROM S", policy=hg.estimate(rate=0.125))
     flow.query("some", f"{count} HAVING k < 3".replace("S G", "S WHERE v > 40 G"), policy=hg.estimate(rate=0.5))
+    for name in ("apart", "tuples"):
+        flow.sink(name, hg.sinks.memory(), output="shed")
     run = flow.run_available()
     taken = {
         name: sum(round(r.n * rate) for r in run.results(name).collect())
@@ -143,6 +146,17 @@ def test_tuples_that_are_not_taken_are_counted(spark: SparkSession, tmp_path: Pa
     shed = run.status()["shed"]
     assert shed == {name: 60_000 - n for name, n in taken.items()} | {"some": shed["half"]}
     assert run.status()["dropped"] == {}
+    # What is taken and what is shed are the whole together.
+    left_out = run.results("apart", output="shed")
+    assert left_out.columns == ["ts", "k", "v"]
+    counts: Counter[tuple[int, int]] = Counter()
+    for row in run.results("apart").collect():
+        counts[row.window_start, row.v] += row.n // 4
+    counts.update((row.ts // 100 * 100, row.v) for row in left_out.collect())
+    assert counts == Counter((row.ts // 100 * 100, row.v) for row in rows.collect())
+    passed_on = run.results("tuples").select("ts").union(run.results("tuples", output="shed").select("ts"))
+    assert passed_on.exceptAll(rows.select("ts")).isEmpty()
+    assert passed_on.count() == 60_000
 
 
 @pytest.mark.parametrize(

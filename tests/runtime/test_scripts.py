@@ -181,6 +181,7 @@ SINK = "CREATE SINK FOR q"
             ScriptError,
             "the sink for q: unknown option mode",
         ),
+        (FILES + query() + f"{SINK} SHED INTO console;", hg.FlowError, "query q is answered exactly, so that nothing"),
         (FILES + query() + f"{SINK} INTO console 'x';", ScriptError, "the sink for q: console takes no path"),
         (
             FILES + query() + f"{SINK} LATE INTO console OPTIONS (rows = 'all');",

@@ -40,6 +40,8 @@ def run(spark: SparkSession, folder: Path, rows: DataFrame, queries: dict[str, A
         flow.stream("S", rows.where("false"), progress=hg.progress("ts", within=40))
         for name, (sql, policy) in queries.items():
             flow.query(name, sql, policy=policy)
+            if name == "q":
+                flow.sink(name, hg.sinks.parquet(f"{folder}/shed-{name}"), output="shed")
         loop = flow._run()._loop
         if number == batches:
             loop.run({}, None, ended=["S"])
@@ -59,6 +61,8 @@ def test_a_whole_stream_narrows_to_what_is_needed(spark: SparkSession, tmp_path:
     # What is not in an answer is counted as shed, also what was never read.
     counters = loop.manifest.counters
     assert counters["shed"] == {"q": total(exact) - total(given)}
+    shed = hg.evaluate(TUMBLING, S=spark.read.parquet(f"{tmp_path}/shed-q"))
+    assert_same(collected(shed), [r for r in exact if r not in given])
     assert counters["dropped"] == {"q": len({r["window_start"] for r in exact} - {r["window_start"] for r in given})}
 
 
@@ -68,6 +72,8 @@ def test_groups_are_dropped_whole(spark: SparkSession, tmp_path: Path, rows: Dat
     groups = {r["k"] for r in given}
     assert 1 <= len(groups) <= 8
     assert_same(given, [r for r in exact if r["k"] in groups])
+    shed = hg.evaluate(TUMBLING, S=spark.read.parquet(f"{tmp_path}/shed-q"))
+    assert_same(collected(shed), [r for r in exact if r["k"] not in groups])
     assert loop.manifest.counters["shed"] == {"q": total(exact) - total(given)}
 
 

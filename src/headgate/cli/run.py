@@ -136,7 +136,7 @@ def _opening(script: Script, checkpoint: str, resumed_after: int | None) -> Iter
     for query in script.queries:
         sinks = script.sinks_of_query(query.name)
         places = [sink_words(sink) for sink in sinks]
-        if all(sink.output == "late" for sink in sinks):
+        if all(sink.output != "answers" for sink in sinks):
             places.append("answers kept in the checkpoint: it has no sink")
         yield f"Query {query.name} {'; '.join(places)}"
     since = "new" if resumed_after is None else f"resumed after batch {resumed_after}"

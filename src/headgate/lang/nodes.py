@@ -217,8 +217,8 @@ class CreateQuery(exp.Expression):
 class CreateSink(_Place):
     """`CREATE SINK FOR talkers INTO parquet 'results/talkers'`; `this` names the query.
 
-    With LATE behind the name, it takes the tuples that came too late for the query. With BAD behind the name of a
-    stream, it takes the tuples of the stream that cannot be used.
+    With LATE behind the name, it takes the tuples that came too late for the query, with SHED those that its policy
+    left out. With BAD behind the name of a stream, it takes the tuples of the stream that cannot be used.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {
@@ -231,7 +231,7 @@ class CreateSink(_Place):
 
     @property
     def output(self) -> str:
-        """What it takes: answers, late or bad."""
+        """What it takes: answers, late, shed or bad."""
         return str(self.args.get("output") or "answers")
 
 

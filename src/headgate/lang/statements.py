@@ -157,8 +157,8 @@ class HeadgateParser(QueryParser):
         if not self._match_text_seq("FOR"):
             self.raise_error("expected FOR")
         name = self._parse_name("the name of a query or a stream")
-        output = next((word.lower() for word in ("LATE", "BAD") if self._match_text_seq(word)), None)
-        self._require(TokenType.INTO, "INTO" if output else "LATE, BAD or INTO")
+        output = next((word.lower() for word in ("LATE", "SHED", "BAD") if self._match_text_seq(word)), None)
+        self._require(TokenType.INTO, "INTO" if output else "LATE, SHED, BAD or INTO")
         place = self._parse_format()
         options = self._parse_options() if self._match_text_seq("OPTIONS") else None
         return self.expression(CreateSink(this=name, output=output, **place, options=options))

@@ -60,7 +60,7 @@ class ScriptQuery:
 
 @dataclass(frozen=True)
 class ScriptSink:
-    """Where the answers of a query go, or the tuples that came too late for it, or the bad ones of a stream."""
+    """Where the answers of a query go, or the tuples that were late or left out for it, or the bad ones of a stream."""
 
     of: str
     format: str
@@ -79,7 +79,7 @@ class Script:
     sinks: tuple[ScriptSink, ...]
 
     def sinks_of_query(self, name: str) -> list[ScriptSink]:
-        """Where the answers of a query go, and its late tuples."""
+        """Where the answers of a query go, and the tuples that are not in them."""
         return [s for s in self.sinks if s.of == name and s.output != "bad"]
 
     def sinks_of_stream(self, name: str) -> list[ScriptSink]:

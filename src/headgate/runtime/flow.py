@@ -24,7 +24,7 @@ from headgate.runtime.loop import Loop, Outlet
 from headgate.runtime.run import Inputs, Run, check_output
 from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
 from headgate.shedding.controller import Overload
-from headgate.shedding.policy import Policy, check_policy, exact
+from headgate.shedding.policy import Policy, check_policy, check_tuples_shed, exact
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -156,9 +156,12 @@ class Flow:
         """Sends the answers of a query to a sink.
 
         With output="late" it gets the tuples that came too late for the query; with output="bad" and the name of a
-        stream, the tuples of the stream that cannot be used: malformed records, and those without a place.
+        stream, the tuples of the stream that cannot be used: malformed records, and those without a place. With
+        output="shed" it gets the tuples that the query's policy left out, which costs another look at the streams.
         """
         check_output(name, output, self._queries, self._sources)
+        if output == "shed":
+            check_tuples_shed(self._queries[name], self._policies[name])
         taker = as_sink(sink)
         if output != "answers" and isinstance(taker, MemorySink):
             taker = ParquetSink(f"{self.checkpoint}/{output}/{name}")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
 
 from headgate.operators import ingest
 from headgate.operators.estimates import COIN, tossed
-from headgate.operators.ingest import figure, kept_figure
+from headgate.operators.ingest import MALFORMED, figure, kept_figure
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from headgate.operators.estimates import Sampling
+    from headgate.operators.ingest import Watch
     from headgate.runtime.level import Level
     from headgate.runtime.pieces import Read
 
@@ -36,7 +38,7 @@ class LeftOut:
         found: Mapping[str, Read],
         batches: Mapping[str, Sequence[DataFrame]],
     ) -> None:
-        self.sampling = sampling
+        self.sampling, self._batches = sampling, batches
         self._kept = {stream: kept(level, stream, sampling) for stream in found}
         sampled = [stream for stream, queries in self._kept.items() if queries.keys() & sampling.rates.keys()]
         self.coined = {name: self._tossed(name, found[name], batches[name]) for name in sampled}
@@ -56,12 +58,18 @@ class LeftOut:
                 found[stream] = [df.where(self._kept[stream][query]).drop(COIN) for df in pieces]
         return found
 
-    def counted(self, figures: Mapping[str, Any]) -> dict[str, int]:
-        """How many tuples are left out for each query; bad ones are no tuples."""
-        found: dict[str, int] = {}
+    def counted(self, figures: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+        """How many tuples of each stream are left out, by query; bad ones are no tuples."""
+        found: dict[str, dict[str, int]] = {}
         for stream, queries in self._kept.items():
             rows, bad = (figures.get(figure(stream, name)) or 0 for name in ("rows", "bad"))
             for query in queries:
                 taken = figures.get(figure(stream, kept_figure(query))) or 0
-                found[query] = found.get(query, 0) + rows - bad - taken
+                found.setdefault(query, {})[stream] = rows - bad - taken
         return found
+
+    def tuples(self, query: str, watch: Watch) -> DataFrame:
+        """The tuples of a stream that are left out for a query."""
+        df = reduce(DataFrame.union, self.coined.get(watch.stream, self._batches[watch.stream]))
+        left_out = df.where(f"NOT ({watch.is_bad(df)}) AND NOT ({self._kept[watch.stream][query]})")
+        return left_out.drop(COIN, MALFORMED)

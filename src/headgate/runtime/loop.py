@@ -111,7 +111,7 @@ RECORD = "record"
 
 @dataclass(frozen=True)
 class Outlet:
-    """A sink of a query's answers, or of the tuples that came too late for it, or of a stream's bad ones."""
+    """A sink of a query's answers, or of the tuples that were late or left out for it, or of a stream's bad ones."""
 
     of: str
     sink: Sink
@@ -262,7 +262,7 @@ class Loop:
             watch.lap("ingest")
             self._progress(batches, figures, decision)
             late, bad = self._late(streams, figures), self._bad(batches, figures)
-            shed = left_out.counted(figures)
+            shed = self._shed(left_out, figures)
             watch.lap("progress")
             manifest = replace(manifest, ended=sorted({*manifest.ended, *decision["ended"]}))
             manifest = self._counted(manifest, batches, figures)
@@ -653,6 +653,16 @@ class Loop:
                     rows = df.where(watch.is_bad(df)).withColumnRenamed(MALFORMED, RECORD)
                     outlet.sink.deliver(rows, f"{watch.stream}-bad", self.batch)
         return counts
+
+    def _shed(self, left_out: LeftOut, figures: Mapping[str, Any]) -> dict[str, int]:
+        """Counts tuples that were left out by query and delivers them to those who asked."""
+        counts = left_out.counted(figures)
+        for outlet in (o for o in self.outlets if o.output == "shed"):
+            for watch in self._watches:
+                if counts.get(outlet.of, {}).get(watch.stream):
+                    tuples = left_out.tuples(outlet.of, watch)
+                    outlet.sink.deliver(tuples, f"{outlet.of}-shed-{watch.stream}", self.batch)
+        return {query: sum(own.values()) for query, own in counts.items()}
 
     def _sound(self, stream: str, pieces: Sequence[DataFrame]) -> DataFrame:
         """The tuples of a stream in a batch, without malformed records."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 #: The trigger of a run that takes what there is now, and ends.
 AVAILABLE_NOW = "available now"
 #: What can be had, and what of.
-_OUTPUTS = {"answers": "query", "late": "query", "bad": "stream"}
+_OUTPUTS = {"answers": "query", "late": "query", "shed": "query", "bad": "stream"}
 _STREAM = "_hg_stream"
 #: Spark knows sources by their place, or, if told to, by name.
 _EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
@@ -370,7 +370,7 @@ class Run:
                 if rows is not None:
                     return rows
             if not answers and any(isinstance(o.sink, ParquetSink) for o in outlets):
-                return self._loop.frame(queries[query].streams[0] if output == "late" else query)
+                return self._loop.frame(queries[query].streams[0] if _OUTPUTS[output] == "query" else query)
             if not answers or not (self._loop.keeps(query) or any(not isinstance(o.sink, CallSink) for o in outlets)):
                 ask = f"flow.sink('{query}', hg.sinks.memory(){'' if answers else f', output={output!r}'})"
                 what = "answers" if answers else f"{output} tuples"

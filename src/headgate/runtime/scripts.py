@@ -19,7 +19,7 @@ from headgate.runtime import sinks, sources
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.files import OPTIONS
 from headgate.runtime.flow import Flow
-from headgate.shedding.policy import Policy, check_policy, estimate, exact, subset
+from headgate.shedding.policy import Policy, check_policy, check_tuples_shed, estimate, exact, subset
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,6 +92,9 @@ def check_script(script: Script) -> None:
         continuous(query.name, query.plan, _strategy(query))
     for sink in script.sinks:
         _sink(sink)
+        if sink.output == "shed":
+            query = next(q for q in script.queries if q.name == sink.of)
+            check_tuples_shed(continuous(query.name, query.plan, _strategy(query)), _policy(query))
 
 
 # Streams

@@ -90,6 +90,20 @@ def check_policy(query: Continuous, policy: Policy) -> None:
         _check_subset(query, policy)
 
 
+def check_tuples_shed(query: Continuous, policy: Policy) -> None:
+    """Raises an error if there are no tuples of its streams that can be left out for a query."""
+    if policy == exact():
+        raise FlowError(
+            f"query {query.name} is answered exactly, so that nothing of it is shed: give it another policy,"
+            " hg.estimate(...) or hg.subset(...), or leave this sink out"
+        )
+    if any(stage.looks_up for stage in query.stages):
+        raise FlowError(
+            f"query {query.name} joins its tuples with a table before any are left out, so that those cannot be had:"
+            " leave this sink out"
+        )
+
+
 def _check_subset(query: Continuous, policy: Subset) -> None:
     """Raises an error if no windows, or groups, of a query can be dropped."""
     windows = chain(query)
