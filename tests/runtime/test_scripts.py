@@ -181,6 +181,12 @@ SINK = "CREATE SINK FOR q"
             ScriptError,
             "the sink for q: unknown option mode",
         ),
+        (
+            FILES + query("WITH (shed = 'subset', fill = 'cubic')"),
+            ScriptError,
+            "query q: fill='cubic': give 'linear', or leave it out",
+        ),
+        (FILES + query("WITH (shed = 'estimate', fill = 'linear')"), ScriptError, "query q: unknown property fill"),
         (FILES + query() + f"{SINK} SHED INTO console;", hg.FlowError, "query q is answered exactly, so that nothing"),
         (FILES + query() + f"{SINK} INTO console 'x';", ScriptError, "the sink for q: console takes no path"),
         (

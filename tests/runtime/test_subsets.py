@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -108,9 +109,57 @@ def test_the_reader_skips_what_is_dropped(spark: SparkSession, tmp_path: Path, r
     assert 0 < min(read) < 0.45 * 4 * LENGTH
 
 
+def test_gaps_are_filled_where_answers_are_looked_at(spark: SparkSession, tmp_path: Path) -> None:
+    """Key 0 has no tuples from 300 to 500, key 1 none from 600 on: that is no gap."""
+    columns = ("id AS ts", "CAST(id % 2 AS INT) AS k", "id * id AS v", "CAST(id % 10 AS STRING) AS word")
+    rows = (
+        spark.range(1000).selectExpr(*columns).where("CASE k WHEN 0 THEN ts NOT BETWEEN 300 AND 500 ELSE ts < 600 END")
+    )
+    sql = (
+        "SELECT k, upper(k) AS same, count(*) AS n, avg(v) AS a, max(word) AS w [RANGE 20, SLIDE 20] FROM S GROUP BY k"
+    )
+    flow = hg.Flow(spark, "test", str(tmp_path))
+    flow.stream("S", rows, progress=hg.progress("ts", ordered=True))
+    flow.query("q", sql, policy=hg.subset(gap=2, drop=0.5))
+    flow.query("lines", sql, policy=hg.subset(gap=2, drop=0.5, fill="linear"))
+    flow.query("all", sql)
+    run = flow.run_available()
+    assert "filled" not in run.results("q").columns
+    for name, found in {"q": run.results("q", fill="linear"), "lines": run.results("lines")}.items():
+        ledger, answers = run._loop.shedding.subsets.gone[name], {}
+        for row in found.collect():
+            assert (row.k, row.window_start) not in answers
+            answers[row.k, row.window_start] = row
+        given = {key: row for key, row in answers.items() if not row.filled}
+        assert sorted(map(tuple, given.values())) == sorted((*row, False) for row in run._loop.kept(name).collect())
+        dropped = {20 * window for first, last in ledger.runs for window in range(first, last + 1)}
+        gaps = 0
+        for k in (0, 1):
+            starts = sorted(start for key, start in given if key == k)
+            for before, after in pairwise(starts):
+                gap = range(before + 20, after, 20)
+                if not dropped.issuperset(gap):
+                    assert (k, before < 500) == (0, True)
+                    assert not any((k, start) in answers for start in gap)
+                    continue
+                gaps += len(gap)
+                one, other = given[k, before], given[k, after]
+                for start in gap:
+                    row, way = answers[k, start], (start - before) / (after - before)
+                    assert row.a == pytest.approx(one.a + (other.a - one.a) * way)
+                    assert (row.n, row.w, row.same) == (round(one.n + (other.n - one.n) * way), None, str(k))
+                    assert (row.window_end, row.sampling_rate) == (start + 20, 0.0)
+        assert gaps == len(answers) - len(given) > 10
+    for name, fill, error in [("q", "cubic", "fill='cubic': give 'linear'"), ("all", "linear", "drops no windows")]:
+        with pytest.raises(FlowError, match=error):
+            run.results(name, fill=fill)
+
+
 @pytest.mark.parametrize(
     ("sql", "policy", "error"),
     [
+        ("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA ts] FROM S GROUP BY k", hg.subset(fill="linear"), "groups by k"),
+        ("SELECT count(*) AS filled [RANGE 10, WA ts] FROM S", hg.subset(fill="linear"), "a column filled of its own"),
         ("SELECT k, v FROM S", hg.subset(), "only these have windows"),
         ("SELECT count(*) AS n [RANGE ALL, SLIDE 10, WA ts] FROM S", hg.subset(), "no window of"),
         (SLIDING, hg.subset(by="group"), "cannot drop groups"),
@@ -125,7 +174,10 @@ def test_what_cannot_be_dropped(
         flow.query("q", sql, policy=policy)
 
 
-@pytest.mark.parametrize("bad", [{"gap": 0}, {"drop": 1.5}, {"by": "user"}, {"weight": 0}])
+@pytest.mark.parametrize(
+    "bad",
+    [{"gap": 0}, {"drop": 1.5}, {"by": "user"}, {"weight": 0}, {"fill": "cubic"}, {"fill": "linear", "by": "group"}],
+)
 def test_bad_policies(bad: dict[str, Any]) -> None:
     with pytest.raises(FlowError, match=f"hg.subset: {next(iter(bad))}="):
         hg.subset(**bad)

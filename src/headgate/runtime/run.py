@@ -18,12 +18,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from headgate.errors import Error, FlowError, StateError
+from headgate.operators.filling import filled
 from headgate.operators.sql import quoted, stacked
 from headgate.plan.catalog import did_you_mean
 from headgate.progress.place import read as read_place
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.pieces import Piece, Read
 from headgate.runtime.sinks import CallSink, ParquetSink
+from headgate.shedding.fill import check_fill, group_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -359,10 +361,26 @@ class Run:
             raise error
         raise FlowError(f"flow {self.name} stopped: {type(error).__name__}: {error}") from error
 
-    def results(self, query: str, output: str = "answers") -> DataFrame:
-        """What has been delivered of a query so far; other outputs are those of `flow.sink`."""
+    def results(self, query: str, output: str = "answers", fill: str | None = None) -> DataFrame:
+        """What has been delivered of a query so far; other outputs are those of `flow.sink`.
+
+        With fill="linear", which `hg.subset` may also have for the query, gaps between answers have rows too, on a line
+        between the two; a column `filled` tells such rows from the others.
+        """
+        check_output(query, output, self._loop.queries, self._inputs.sources)
+        check_fill(f"results of {query}", fill)
+        subset = self._loop.shedding.subsets.policies.get(query) if output == "answers" else None
+        if fill is None and (subset is None or subset.fill is None):
+            return self._delivered(query, output)
+        if subset is None or subset.by != "window":
+            raise FlowError(f"query {query} drops no windows, so it has no gaps: fill is for hg.subset(gap=...)")
+        groups = group_columns(self._loop.queries[query])
+        window, dropped = self._loop.shedding.subsets.gone_from(query)
+        with plain_errors():
+            return filled(self._delivered(query, output), groups, window, dropped)
+
+    def _delivered(self, query: str, output: str) -> DataFrame:
         queries, answers = self._loop.queries, output == "answers"
-        check_output(query, output, queries, self._inputs.sources)
         outlets = [o for o in self._loop.outlets if o.of == query and o.output == output]
         with plain_errors():
             for outlet in outlets:

@@ -46,7 +46,7 @@ _MOST_FILES = "max_files_per_batch"
 _POLICIES: dict[str, tuple[dict[str, type], Callable[..., Policy]]] = {
     "exact": ({}, exact),
     "estimate": ({"confidence": float, "weight": float, "priority": int, "rate": float}, estimate),
-    "subset": ({"gap": int, "drop": float, "by": str, "weight": float}, subset),
+    "subset": ({"gap": int, "drop": float, "by": str, "weight": float, "fill": str}, subset),
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.operators.closing import Closing, Fate
 from headgate.plan.nodes import ROW_NUM
 from headgate.progress.place import read
-from headgate.shedding.dropped import Dropped
+from headgate.shedding.dropped import Dropped, Run
 from headgate.shedding.ledger import Ledger, decide
 from headgate.shedding.policy import Subset
 from headgate.shedding.subset_groups import Piece, Shares
@@ -155,6 +155,10 @@ class Subsets:
                 low, high = ledger.drops[0][0], ledger.drops[-1][1] + ledger.grid.extent
                 found[name] = without(ledger.needed(low, high), low, high)
         return found
+
+    def gone_from(self, query: str) -> tuple[Sliding, tuple[Run, ...]]:
+        """The windows that a query answers, and the numbers of those that it has dropped of late."""
+        return self.windows[query][-1], self.gone.get(query, Dropped()).runs
 
     def pieces(self) -> dict[str, tuple[Piece, ...]]:
         """By query, the shares of groups that are kept, by places."""

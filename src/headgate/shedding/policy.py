@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headgate.errors import FlowError
 from headgate.plan.stages import Continuous
 from headgate.shedding.estimators import check_estimated
+from headgate.shedding.fill import check_fill, group_columns
 from headgate.shedding.subset_rules import chain, pipeline
 
 
@@ -44,6 +45,8 @@ class Subset:
     """With a fraction, so much is dropped always."""
     by: str = "window"
     weight: float = 1.0
+    fill: str | None = None
+    """How gaps are filled where answers are looked at; what is delivered has none of it."""
 
     def __post_init__(self) -> None:
         if self.by not in ("window", "group"):
@@ -54,6 +57,9 @@ class Subset:
             raise FlowError(f"hg.subset: drop={self.drop}: give a fraction of the answers, from 0 to 1")
         if not 0 < self.weight < math.inf:
             raise FlowError(f"hg.subset: weight={self.weight}: give a number above 0")
+        check_fill("hg.subset", self.fill)
+        if self.fill is not None and self.by == "group":
+            raise FlowError(f"hg.subset: fill={self.fill!r} is for windows: dropped groups have nothing to go by")
 
 
 Policy = Exact | Estimate | Subset
@@ -73,13 +79,16 @@ def estimate(confidence: float = 0.99, weight: float = 1.0, priority: int = 0, r
     return Estimate(confidence, weight, priority, rate)
 
 
-def subset(gap: int = 1, drop: float | None = None, by: str = "window", weight: float = 1.0) -> Subset:
+def subset(
+    gap: int = 1, drop: float | None = None, by: str = "window", weight: float = 1.0, fill: str | None = None
+) -> Subset:
     """Drop whole windows, never more than `gap` in a row, so that every answer that is delivered is exact.
 
     With by="group", whole groups are dropped instead, and the others are exact in every window. With `drop`, that
-    fraction is dropped always. A query of a higher `weight` is dropped later.
+    fraction is dropped always. A query of a higher `weight` is dropped later. With fill="linear", gaps
+    in `run.results` have rows too, on a line between the answers on both sides, and marked as `filled`.
     """
-    return Subset(gap, drop, by, weight)
+    return Subset(gap, drop, by, weight, fill)
 
 
 def check_policy(query: Continuous, policy: Policy) -> None:
@@ -109,6 +118,8 @@ def _check_subset(query: Continuous, policy: Subset) -> None:
     windows = chain(query)
     if policy.by == "window":
         pipeline(windows, policy.gap)
+        if policy.fill is not None:
+            group_columns(query)
         return
     aggregate = query.stages[0].aggregate
     if len(query.stages) > 1 or aggregate is None or not aggregate.keys:
