@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from headgate.runtime.run import Run
 
-_TARGET, _FILES_A_TARGET, _HOSTS, _BATCHES = 2.0, 4, 2000, 60
+_TARGET, _FILES_A_TARGET, _HOSTS, _BATCHES = 5.0, 4, 2000, 60
 _LOADS = (1, 2, 3, 5)
 #: What it begins with, in parts of the capacity.
 _WARM = [0.25, 0.5] * 8

@@ -35,11 +35,11 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     observe = Shedding.observe
 
     def observed(
-        self: Shedding, decided: Any, amounts: Any, figures: Any, outlooks: Any, answers: int, *_: Any
+        self: Shedding, decided: Any, amounts: Any, figures: Any, outlooks: Any, manifests: Any, answers: int, *_: Any
     ) -> None:
         load = Load({"S": figures[figure("S", "rows")]})
         seconds = COSTS.seconds(self.workload.amounts(load, Shed(decided["rates"]), self.statistics))
-        observe(self, decided, amounts, figures, outlooks, answers, seconds, None)
+        observe(self, decided, amounts, figures, outlooks, manifests, answers, seconds, None)
 
     monkeypatch.setattr(Shedding, "observe", observed)
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from headgate.operators.ingest import PANE, STATE, TABLE
 from headgate.operators.partials import Additive, merge
-from headgate.operators.sql import stacked
+from headgate.operators.sql import moving, stacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +28,7 @@ def compacted(state: DataFrame, tables: Sequence[Table], first: Mapping[int, int
 def _table(state: DataFrame, table: Table, first: Mapping[int, int]) -> DataFrame:
     rows = state.where(f"{TABLE} = {table.number}")
     if table.number in first:
-        needed = f"{first[table.number]}L"
+        needed = moving(first[table.number], PANE)
         if table.growing:
             rows = rows.withColumn(PANE, F.expr(f"greatest({PANE}, {needed} - 1)"))
         else:

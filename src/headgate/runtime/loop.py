@@ -314,7 +314,10 @@ class Loop:
         self.shedding.closed(manifest)
         if found:
             answers, seconds = sum(given.values()), sum(watch.laps.values())
-            self.shedding.observe(decision["shed"], amounts, figures, self._outlooks, answers, seconds, interval)
+            manifests = (self.manifest, manifest)
+            self.shedding.observe(
+                decision["shed"], amounts, figures, self._outlooks, manifests, answers, seconds, interval
+            )
         self.shedding.happened(self.batch, decision["shed"])
         self.decided, manifest = decision["shed"], replace(manifest, shedding=self.shedding.state())
         self._manifests.commit(manifest)
@@ -354,7 +357,7 @@ class Loop:
         """The punctuation of each stream at a time, no finer than the windows over it; asking changes nothing."""
         found: dict[str, Punctuation] = dict.fromkeys((*self.manifest.ended, *ended), math.inf)
         for name, tracker in self.trackers.items():
-            p = Tracker.restored(tracker.rule, tracker.state()).punctuation(now)
+            p = _asked(tracker, now)
             stages = [s for s in self.stages.values() if any(name in origins(r, self.stages) for r in s.streams)]
             windows = [s.window for s in stages if s.aggregate and not s.holds and s.window.attr != ROW_NUM]
             # Tuples that are kept are let go one by one.
@@ -398,7 +401,9 @@ class Loop:
         amounts = {name: own.amount for name, own in found.items()}
         with plain_errors():
             spans = self._spans(found)
-        decided = self.shedding.decide(self.manifest, amounts, spans, interval)
+        told = {name: _asked(tracker, about["now"]) for name, tracker in self.trackers.items()}
+        due = self._state.due(self.manifest)
+        decided = self.shedding.decide(self.manifest, amounts, spans, interval, told, due)
         decision = about | {"shed": decided.document()}
         self._decisions.write(batch_name(self.batch), sealed(decision))
         reach("decided")
@@ -825,6 +830,11 @@ def _whole(pieces: Sequence[DataFrame]) -> DataFrame:
 
 def _seen(rows: int | None, highest: Any, punctuated: Any) -> Seen:
     return Seen(rows or 0, from_spark(highest), from_spark(punctuated))
+
+
+def _asked(tracker: Tracker, now: int) -> Punctuation:
+    """The punctuation of a stream at a time; asking changes nothing."""
+    return Tracker.restored(tracker.rule, tracker.state()).punctuation(now)
 
 
 def _now() -> int:

@@ -137,6 +137,8 @@ def _defaults() -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # Spark's old form of times has no statistics, by which files and row groups could be skipped.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Batches run the same code again and again, some of it rarely: the hundred classes that Spark keeps are few.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} {_HUGE_METHODS}",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from headgate.operators.closing import Closing, Fate
@@ -19,9 +19,10 @@ from headgate.operators.estimates import plain_calls
 from headgate.operators.ingest import figure
 from headgate.plan.nodes import ROW_NUM
 from headgate.progress.place import from_spark
+from headgate.runtime.rhythm import Rhythm
 from headgate.runtime.sampled import Sampled
 from headgate.runtime.subsets import Spans, Subsets
-from headgate.runtime.workload import ANSWERS, PARTIALS, PRIOR, READ, SET, Load, Shed, Workload, leaf, segment
+from headgate.runtime.workload import PRIOR, READ, SET, Load, Shed, Workload, leaf, segment
 from headgate.shedding.controller import Controller, Overload
 from headgate.shedding.costs import CostModel
 from headgate.shedding.estimate_plan import Budget, EstimatePlan, estimate_plan
@@ -35,6 +36,7 @@ from headgate.windows import Sliding
 if TYPE_CHECKING:
     from headgate.operators.tables import Member, Table
     from headgate.plan.stages import Continuous, Stage
+    from headgate.progress import Punctuation
     from headgate.runtime.level import Level
     from headgate.runtime.manifest import Manifest
     from headgate.shedding.policy import Policy
@@ -102,7 +104,8 @@ class Shedding:
                 self.controller = Controller.restored(overload, state["controller"])
         self._squared: dict[str, float] = dict(state.get("squared", {}))
         self._sampled = {name: Sampled.restored(spans) for name, spans in state.get("sampled", {}).items()}
-        self._usual: dict[str, float] = dict(state.get("usual", {}))
+        self._partials: float = state.get("partials", 0.0)
+        self._rhythm = Rhythm(levels[0], state.get("rhythm", {}))
         self.missed: dict[str, list[float]] = dict(state.get("missed", {}))
         self.events: list[dict[str, Any]] = list(state.get("events", []))
         self.plan: EstimatePlan | None = None
@@ -120,7 +123,8 @@ class Shedding:
             "costs": self.costs.state(),
             "controller": self.controller.state() if self.controller else None,
             "squared": {name: value for name, value in self._squared.items() if name in self._policies},
-            "usual": self._usual,
+            "partials": self._partials,
+            "rhythm": self._rhythm.state(),
             "missed": {name: value for name, value in self.missed.items() if name in self._policies},
             "events": self.events,
         }
@@ -128,20 +132,28 @@ class Shedding:
     # Before a batch
 
     def decide(
-        self, manifest: Manifest, amounts: Mapping[str, float | None], spans: Spans, interval: float | None
+        self,
+        manifest: Manifest,
+        amounts: Mapping[str, float | None],
+        spans: Spans,
+        interval: float | None,
+        told: Mapping[str, Punctuation],
+        due: float,
     ) -> Decided:
         """What to leave out of a batch with so much of each stream, which came within so many seconds, if it is known.
 
-        Where data was there before, each batch has to do with the target. The tuples are within `spans`, as it seems.
+        Where data was there before, each batch has to do with the target. The tuples are within `spans`, as it seems;
+        streams are punctuated as far as has been `told`, and so many rows of state are `due` to be merged.
         """
         fixed = {name: p.rate for name, p in self._estimated.items() if p.rate is not None}
         if self.controller is None or not amounts:
             self.subsets.decide(manifest, spans, {})
             return Decided(fixed, self.subsets.state())
         interval = interval or self.controller.overload.target
-        load = self._expected(amounts, interval)
+        load = Load(self._expected(amounts, interval), self._partials, self._rhythm.usual)
+        # Whether to shed is a matter of what batches do on average; how much, of what this one will do.
         exact = self._predicted(load, Shed(fixed))
-        nothing = Load(dict.fromkeys(load.tuples, 0.0), load.partials, load.answers)
+        nothing = Load(dict.fromkeys(load.tuples, 0.0), load.partials, load.upkeep)
         decision = self.controller.decide(
             exact_seconds=exact,
             fixed_seconds=self._predicted(nothing, Shed(fixed)),
@@ -156,6 +168,7 @@ class Shedding:
                 # As samples that take everything: what sampling costs is known, and its code warm, when it is needed.
                 fixed = dict.fromkeys(self._estimated, 1.0) | fixed
             return Decided(fixed, self.subsets.state(), predicted=exact, event=event)
+        load = replace(load, upkeep=self._rhythm.expected(manifest, told, load.tuples, due))
         left = self._left(load, decision.budget_seconds)
         needed = self._drop(manifest, spans, load, left, interval)
         self.plan = self._plan(load, needed, decision.budget_seconds)
@@ -200,8 +213,8 @@ class Shedding:
         steps = (Step(first, cost), *(Step(window, 0.0) for window in behind))
         return SubsetQuery(name, steps, policy.gap, rate, weight=policy.weight)
 
-    def _expected(self, amounts: Mapping[str, float | None], interval: float) -> Load:
-        """What the batch is expected to bring: by how much there is to read, or else by how much there used to be."""
+    def _expected(self, amounts: Mapping[str, float | None], interval: float) -> dict[str, float]:
+        """How many tuples of each stream a batch will bring: by how much there is to read, or else as it used to be."""
         tuples = {}
         for stream, amount in amounts.items():
             each, rate = self.statistics.selectivity(_by_amount(stream)), self.statistics.rate(stream)
@@ -209,7 +222,7 @@ class Shedding:
                 tuples[stream] = amount * each
             elif rate is not None:
                 tuples[stream] = rate.a_batch if rate.a_second is None else rate.a_second * interval
-        return Load(tuples, self._usual.get(PARTIALS, 0.0), self._usual.get(ANSWERS, 0.0))
+        return tuples
 
     def _predicted(self, load: Load, shed: Shed) -> float:
         return self.costs.predict(self.workload.amounts(load, shed, self.statistics))
@@ -267,7 +280,9 @@ class Shedding:
                     ends: Sequence[Any] = (before.numbered.get(stream, 0), after.numbered.get(stream, 0) - 1)
                 else:
                     ends = [from_spark(figures.get(figure(stream, end))) for end in ("lowest", "highest")]
-                if rate < 1 and ends[0] is not None and ends[0] <= ends[1]:
+                # While the model is calibrated, windows of samples that took everything are answered as others are.
+                told = rate < 1 or (self.controller is not None and not self.costs.calibrated)
+                if told and ends[0] is not None and ends[0] <= ends[1]:
                     self._sampled[query] = self._sampled.get(query, Sampled()).then(ends[0], ends[1], rate)
 
     def fates(self, level: Level, closings: Mapping[str, Closing]) -> dict[str, Fate]:
@@ -309,19 +324,21 @@ class Shedding:
         amounts: Mapping[str, float | None],
         figures: Mapping[str, Any],
         outlooks: Mapping[str, Any],
+        manifests: tuple[Manifest, Manifest],
         answers: int,
         seconds: float,
         interval: float | None,
     ) -> None:
-        """Takes in what a batch did, and how long it took."""
+        """Takes in what a batch did, with what it made of the manifest, and how long it took."""
         if self.controller is None:
             return
         rates: Mapping[str, float] = decided["rates"]
         tuples = {stream: figures.get(figure(stream, "rows")) or 0 for stream in amounts}
         self._learn(tuples, amounts, figures, rates, interval)
         self._judge(outlooks)
-        self._usual |= {PARTIALS: float(figures.get("panes") or 0), ANSWERS: float(answers)}
-        load = Load({s: float(n) for s, n in tuples.items()}, self._usual[PARTIALS], self._usual[ANSWERS])
+        self._partials = float(figures.get("panes") or 0)
+        upkeep = self._rhythm.observe(*manifests, tuples, answers)
+        load = Load({s: float(n) for s, n in tuples.items()}, self._partials, upkeep)
         did = self.workload.amounts(load, Shed(rates, decided.get("needed", {})), self.statistics)
         self.controller.observe(predicted=self.costs.predict(did), observed=seconds)
         self.costs.observe(did, seconds)

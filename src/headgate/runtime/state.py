@@ -120,6 +120,18 @@ class State:
                     reach("compacted")
         return manifest
 
+    def due(self, manifest: Manifest) -> int:
+        """How many rows the next batch will merge, of those that there are, if it adds to each level."""
+        rows = 0
+        for level in self._levels:
+            own = [f for f in manifest.files if f.depth == level.depth]
+            for merges in range(1 + max((f.merges for f in own), default=0)):
+                many = [f for f in own if f.merges == merges]
+                if len(many) + 1 < _FOLDERS:
+                    break
+                rows += sum(f.rows for f in many)
+        return rows
+
     def _merged(self, manifest: Manifest, level: Level, many: Sequence[StateFiles], folder: str) -> list[StateFiles]:
         observed = Observation()
         rows = compacted(self.read(level, many), level.tables, _first_panes(manifest, level))

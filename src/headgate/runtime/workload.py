@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from headgate.runtime.rhythm import Upkeep
 from headgate.shedding.costs import Coefficients
 from headgate.shedding.policy import Estimate
 from headgate.shedding.tree import Kind, Query, Segment, Stream, Trees
@@ -18,9 +19,23 @@ if TYPE_CHECKING:
     from headgate.shedding.statistics import Statistics
 
 READ, REDUCED, VALUES, KEPT = "tuples read", "tuples reduced", "values reduced", "tuples kept"
-PARTIALS, ANSWERS = "partial rows", "answers"
+PARTIALS, CLOSINGS, ANSWERS = "partial rows", "batches that close windows", "answers"
+MERGES, MERGED = "batches that merge state", "rows of state merged"
 #: What these cost in relation to one another before any batch has told: measured with packets, in seconds.
-PRIOR = Coefficients(0.4, {READ: 1e-7, REDUCED: 2.5e-7, VALUES: 3e-8, KEPT: 1e-6, PARTIALS: 2e-6, ANSWERS: 1e-5})
+PRIOR = Coefficients(
+    0.4,
+    {
+        READ: 1e-7,
+        REDUCED: 2.5e-7,
+        VALUES: 3e-8,
+        KEPT: 1e-6,
+        PARTIALS: 2e-6,
+        CLOSINGS: 0.5,
+        ANSWERS: 1e-5,
+        MERGES: 0.5,
+        MERGED: 2e-6,
+    },
+)
 #: Instead of the number of a table: the tuples themselves are the answer.
 SET = -1
 #: Up to this rate, one sample of a stream is kept in memory for all that need it, instead of being taken for each.
@@ -29,11 +44,11 @@ SHARED = 0.5
 
 @dataclass(frozen=True)
 class Load:
-    """What a batch brings: the tuples of streams, and what is known of its answers, which nothing is saved of."""
+    """What a batch brings: the tuples of streams, and what nothing is saved of by shedding."""
 
     tuples: Mapping[str, float]
     partials: float = 0.0
-    answers: float = 0.0
+    upkeep: Upkeep = field(default_factory=Upkeep)
 
 
 @dataclass(frozen=True)
@@ -76,7 +91,9 @@ class Workload:
                     share * self._passing(name, statistics) * _columns(table, self._sample(table, name))
                     for name, share in shares.items()
                 )
-        return found | {PARTIALS: load.partials, ANSWERS: load.answers}
+        upkeep = load.upkeep
+        found |= {PARTIALS: load.partials, CLOSINGS: upkeep.closings, ANSWERS: upkeep.answers}
+        return found | {MERGES: upkeep.merges, MERGED: upkeep.merged}
 
     def sampled(self, tables: Sequence[Table], shed: Shed) -> list[Table]:
         """The tables all of whose queries are sampled."""
