@@ -87,6 +87,7 @@ from headgate.runtime.level import Level, levels
 from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
 from headgate.runtime.shedding import Shedding
 from headgate.runtime.sinks import MemorySink, Sink
+from headgate.runtime.splitting import splitting
 from headgate.runtime.state import State
 from headgate.runtime.subsets import Axis, Spans, come, common
 from headgate.runtime.tuples import Keeper, Tuples
@@ -244,7 +245,7 @@ class Loop:
         # The time that passed while the flow was down is not time in which its sources were quiet.
         held = not self.reports
         about: dict[str, Any] = {"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held}
-        decision = self._decide(about, found, interval)
+        decision = self._decide(about | {"splitting": splitting(self.spark)}, found, interval)
         self.shedding.subsets.restore(decision["shed"]["subsets"])
         with plain_errors(), ThreadPoolExecutor(1) as aside, ExitStack() as held_back:
             watch.lap("decide")

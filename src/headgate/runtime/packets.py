@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headgate.errors import Error
 from headgate.runtime.packet_rows import Bursts, Diurnal, PacketRows, Steps
 from headgate.runtime.packet_source import PacketDataSource, spark_schema
+from headgate.runtime.splitting import cores
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,7 +115,7 @@ class PacketSource(PacketRows):
         return reader.options(first=start, last=end, **self._options(spark)).load().select(*names)
 
     def _options(self, spark: SparkSession) -> dict[str, str | int]:
-        return {"packets": self.to_json(), "partitions": self.partitions or spark.sparkContext.defaultParallelism}
+        return {"packets": self.to_json(), "partitions": self.partitions or cores(spark)}
 
 
 def _register(spark: SparkSession) -> None:

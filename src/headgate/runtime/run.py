@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from headgate.progress.place import read as read_place
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.pieces import Piece, Read
 from headgate.runtime.sinks import CallSink, ParquetSink
+from headgate.runtime.splitting import split_as_decided
 from headgate.shedding.fill import check_fill, group_columns
 
 if TYPE_CHECKING:
@@ -218,7 +219,12 @@ class Run:
             if not self._loop.has_ended(name)
         }
         if due:
-            self._loop.run(due, None, ended=list(due))
+            with self._as_decided():
+                self._loop.run(due, None, ended=list(due))
+
+    def _as_decided(self) -> AbstractContextManager[None]:
+        """Only the first batch may have been decided before: any other would have been stopped by the one before it."""
+        return split_as_decided(self._loop.spark, None if self._loop.reports else self._loop.pending())
 
     def _begin(self, trigger: dict[str, Any]) -> None:
         with plain_errors():
@@ -244,7 +250,7 @@ class Run:
                 raise self._error
             try:
                 df.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
-                with self._inputs.batches(df, self._query, self._loop.reads) as batches:
+                with self._as_decided(), self._inputs.batches(df, self._query, self._loop.reads) as batches:
                     self._loop.run(batches, batch)
             except BaseException as error:
                 self._error = error

@@ -19,6 +19,7 @@ from headgate.runtime.failures import plain_errors
 from headgate.runtime.files import OPTIONS, literal, read_files
 from headgate.runtime.packets import PacketSource
 from headgate.runtime.pieces import Piece, Read
+from headgate.runtime.splitting import cores
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -106,10 +107,10 @@ class Files:
             statuses.apply(i).getPath().toString(): int(statuses.apply(i).getLen()) for i in range(statuses.size())
         }
         reader = spark.read.format(self.format).schema(schema).options(**self._options())
-        cores = spark.sparkContext.defaultParallelism
-        large = cores > _MOST_PIECES or max(sizes.values(), default=0) > _LARGE
+        pieces = cores(spark)
+        large = pieces > _MOST_PIECES or max(sizes.values(), default=0) > _LARGE
         columns = [quoted(c) for c in dict.fromkeys((*needed, *([MALFORMED] if self._marks_malformed else [])))]
-        shares = [list(sizes)] if large else shared_out(sizes, cores)
+        shares = [list(sizes)] if large else shared_out(sizes, pieces)
         scans = [reader.load([literal(p) for p in paths]).select(columns) for paths in shares if paths]
         return Read([Piece(scan, not large) for scan in scans], float(sum(sizes.values())))
 
