@@ -7,7 +7,20 @@ import argparse
 from rich.console import Console
 
 import headgate as hg
-from benchmarks import changes, drops, forms, joins, order, overlap, overload, sharing, skew, streams, windows
+from benchmarks import (
+    changes,
+    drop_nothing,
+    drops,
+    forms,
+    joins,
+    order,
+    overlap,
+    overload,
+    sharing,
+    skew,
+    streams,
+    windows,
+)
 
 BENCHMARKS = {
     "windows": windows.run,
@@ -20,6 +33,7 @@ BENCHMARKS = {
     "order": order.run,
     "changes": changes.run,
     "overload": overload.run,
+    "nothing": drop_nothing.run,
 }
 #: Those that simulate, and need no Spark.
 SIMULATIONS = {"drops": drops.run}
