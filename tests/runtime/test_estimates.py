@@ -10,6 +10,7 @@ from tests.runtime.test_flow import told
 from tests.support import assert_same, collected
 
 import headgate as hg
+from headgate.runtime.pieces import Piece, Read
 from headgate.runtime.run import Run
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from headgate.runtime.loop import Loop
 
 SQL = (
     "SELECT k, count(*) AS n, sum(v) AS s, avg(v) AS a, max(v) AS hi, stddev(v) AS sd, sum(v) / count(*) AS r"
@@ -157,6 +160,37 @@ def test_tuples_that_are_not_taken_are_counted(spark: SparkSession, tmp_path: Pa
     passed_on = run.results("tuples").select("ts").union(run.results("tuples", output="shed").select("ts"))
     assert passed_on.exceptAll(rows.select("ts")).isEmpty()
     assert passed_on.count() == 60_000
+
+
+def test_what_is_shed_is_delivered_once(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    """A batch that a crash cut off leaves out the same tuples; a query that goes in mid-window hurts no other."""
+
+    def loop(*names: str) -> Loop:
+        flow = hg.Flow(spark, "test", str(tmp_path / "checkpoint"))
+        flow.stream("S", rows.where("false"), progress=hg.progress("ts", ordered=True))
+        for name in names:
+            flow.query(name, "SELECT count(*) AS n [RANGE 9, SLIDE 3, WA ts] FROM S", policy=hg.estimate(rate=0.5))
+        flow.sink("q", hg.sinks.parquet(str(tmp_path / "shed")), output="shed")
+        return flow._run()._loop
+
+    def stop(step: str) -> None:
+        if step == "delivered":
+            raise InterruptedError
+
+    batch = {"S": Read([Piece(rows.where("ts < 10"))])}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headgate.runtime.loop.reach", stop)
+        with pytest.raises(InterruptedError):
+            loop("q", "other").run(batch, 0)
+    shed = spark.read.parquet(str(tmp_path / "shed")).collect()
+    again = loop("q", "other")
+    again.run(batch, 0)
+    assert sorted(spark.read.parquet(str(tmp_path / "shed")).collect()) == sorted(shed)
+    assert again.manifest.counters["shed"] == {"q": len(shed), "other": len(shed)}
+    assert 0.4 * 600 < len(shed) < 0.6 * 600
+    without = loop("q")
+    without.run({"S": Read([Piece(rows.where("ts >= 10 AND ts < 20"))])}, 1)
+    assert without.manifest.counters["shed"]["other"] == len(shed) < without.manifest.counters["shed"]["q"]
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,9 @@ class Shedding:
             if overload and state["controller"]:
                 self.controller = Controller.restored(overload, state["controller"])
         self._squared: dict[str, float] = dict(state.get("squared", {}))
-        self._sampled = {name: Sampled.restored(spans) for name, spans in state.get("sampled", {}).items()}
+        # A query may have been dropped since.
+        known = {name: spans for name, spans in state.get("sampled", {}).items() if name in policies}
+        self._sampled = {name: Sampled.restored(spans) for name, spans in known.items()}
         self._partials: float = state.get("partials", 0.0)
         self._rhythm = Rhythm(levels[0], state.get("rhythm", {}))
         self.missed: dict[str, list[float]] = dict(state.get("missed", {}))
