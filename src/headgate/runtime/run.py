@@ -21,6 +21,7 @@ from headgate.errors import Error, FlowError, StateError
 from headgate.operators.filling import filled
 from headgate.operators.sql import quoted, stacked
 from headgate.plan.catalog import did_you_mean
+from headgate.plan.nodes import WINDOW_START
 from headgate.progress.place import read as read_place
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.pieces import Piece, Read
@@ -380,10 +381,13 @@ class Run:
             return self._delivered(query, output)
         if subset is None or subset.by != "window":
             raise FlowError(f"query {query} drops no windows, so it has no gaps: fill is for hg.subset(gap=...)")
-        groups = group_columns(self._loop.queries[query])
-        window, dropped = self._loop.shedding.subsets.gone_from(query)
+        groups, rows = group_columns(self._loop.queries[query]), self._delivered(query, output)
+        if missing := {*groups, WINDOW_START} - set(rows.columns):
+            raise FlowError(
+                f"the sink of {query} has lost {', '.join(sorted(missing))}, without which no gap is filled"
+            )
         with plain_errors():
-            return filled(self._delivered(query, output), groups, window, dropped)
+            return filled(rows, groups, *self._loop.shedding.subsets.gone_from(query))
 
     def _delivered(self, query: str, output: str) -> DataFrame:
         queries, answers = self._loop.queries, output == "answers"
