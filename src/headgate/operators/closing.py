@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from itertools import zip_longest
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -26,6 +25,7 @@ from headgate.operators.dropping import group_hash, threshold
 from headgate.operators.estimates import high, low, outlook, plain_calls
 from headgate.operators.ingest import PANE, STATE, TABLE
 from headgate.operators.landmark import LAST, accumulate
+from headgate.operators.limits import OF, TOP, Limits, for_each, with_steps
 from headgate.operators.partials import ROWS, Additive, PartialColumn, merge, merging
 from headgate.operators.rollup import WINDOW_ID, roll_up
 from headgate.operators.sql import THESE, ddl, floor_div, moving, position, queried, quoted, stacked, text
@@ -418,56 +418,64 @@ def _structs(
     values: list[str] = []
     structs: list[str] = []
     outlooks: list[str] = []
-    steps: list[dict[str, str]] = []
+    tables = {m.stage.name: next(t for t in over.tables.values() if m in t.members) for m in members}
+    specs = [over.kinds.index(_kind(tables[m.stage.name], m, closings)) for m in members]
+    source, limits = _with_limits(windows.source, specs, members, closings, fates)
     for i, member in enumerate(members):
         node, above = member.stage.aggregate, member.stage.above
         assert node is not None
         assert above is not None
-        table = next(t for t in over.tables.values() if member in t.members)
-        own = f"{_SPEC} = {over.kinds.index(_kind(table, member, closings))}"
+        own = f"{OF} = {i}" if limits else f"{_SPEC} = {specs[i]}"
         fate = fates.get(member.stage.name, _KEPT)
         own += (f" AND {member.rows} > 0" if member.rows else "") + fate.keeps(member.keys)
         fields = {f.name: f"_hg_a{i}_{j}" for j, f in enumerate(node.fields)}
         # A row of other windows may hold anything where this query has its partials.
-        found, rate, limits = _values(member, node), "1.0D", dict[str, str]()
-        if member.estimates is not None:
-            prefix = f"_hg_m{i}"
-            told = member.estimates.outlook(member.rows)
-            outlooks.append(f"CASE WHEN {own} THEN {told} END AS {outlook(member.stage.name)}")
-            if fate.tops:
-                rate = f"{member.rows} / {member.estimates.total}"
-                # Those of all queries side by side: Spark takes no more than a hundred rounds to look names up.
-                own_steps = [
-                    {f"{prefix}top": fate.top(closings[member.stage.name])},
-                    *member.estimates.layers(prefix, f"{prefix}top"),
-                ]
-                steps = [one | other for one, other in zip_longest(steps, own_steps, fillvalue=dict[str, str]())]
+        found, rate, shown_limits = _values(member, node), "1.0D", dict[str, str]()
+        if (estimates := member.estimates) is not None:
+            outlooks.append(
+                f"CASE WHEN {own} THEN {estimates.outlook(member.rows)} END AS {outlook(member.stage.name)}"
+            )
             shown = plain_calls(above)
-            for call in member.estimates.answers:
-                exact = f"CAST({found[call]} AS {ddl(member.estimates.limit_type(call))})"
+            for call in estimates.types:
+                exact = f"CAST({found[call]} AS {ddl(estimates.limit_type(call))})"
                 estimated = (found[call], exact, exact)
-                if fate.tops:
-                    value, lower, upper = member.estimates.values(call, prefix, f"{prefix}top")
-                    estimated = (f"CASE WHEN {prefix}top = 1 THEN {found[call]} ELSE {value} END", lower, upper)
+                if i in limits:
+                    rate = f"{member.rows} / {estimates.total}"
+                    value, lower, upper = estimates.typed(call, *limits[i][call])
+                    estimated = (f"CASE WHEN {TOP} = 1 THEN {found[call]} ELSE {value} END", lower, upper)
                 found[call], lower, upper = estimated
-                limits |= {low(shown[call]): lower, high(shown[call]): upper} if call in shown else {}
+                shown_limits |= {low(shown[call]): lower, high(shown[call]): upper} if call in shown else {}
         values += [f"CASE WHEN {own} THEN {sql} END AS {fields[name]}" for name, sql in found.items()]
         named = Feed(above.stream, None, {name: exp.column(alias) for name, alias in fields.items()})
         columns = [f"{text(named.of(e))} AS {quoted(name)}" for name, e in above.columns.items()]
         having = f" AND ({text(named.of(above.where))})" if above.where is not None else ""
-        columns += [f"{rate} AS {SAMPLING_RATE}", *(f"{sql} AS {quoted(name)}" for name, sql in limits.items())]
+        columns += [f"{rate} AS {SAMPLING_RATE}", *(f"{sql} AS {quoted(name)}" for name, sql in shown_limits.items())]
         structs.append(f"CASE WHEN {own}{having} THEN struct({', '.join(columns)}) END AS {quoted(member.stage.name)}")
-    answered = f"SELECT *, {', '.join(values)} FROM {_stepped(windows.source, steps)}"
+    answered = f"SELECT *, {', '.join(values)} FROM {source}"
     answered_rows = f"SELECT {', '.join(structs + outlooks)} FROM ({answered})"
     any_answer = " OR ".join(f"{quoted(m.stage.name)} IS NOT NULL" for m in members)
     return queried(windows.rows, f"SELECT * FROM ({answered_rows}) WHERE {any_answer}")
 
 
-def _stepped(source: str, layers: Sequence[Mapping[str, str]]) -> str:
-    """A source with the steps to estimates, layer upon layer."""
-    for layer in layers:
-        source = f"(SELECT *, {', '.join(f'{sql} AS {name}' for name, sql in layer.items())} FROM {source})"
-    return source
+def _with_limits(
+    source: str,
+    specs: Sequence[int],
+    members: Sequence[Member],
+    closings: Mapping[str, Closing],
+    fates: Mapping[str, Fate],
+) -> tuple[str, dict[int, Limits]]:
+    """The rows with the limits of queries whose windows have sampled tuples: once for each query, if there are any."""
+    estimated, tops = {}, {}
+    for i, member in enumerate(members):
+        fate = fates.get(member.stage.name, _KEPT)
+        if member.estimates is not None and fate.tops:
+            estimated[i], tops[i] = member.estimates, fate.top(closings[member.stage.name])
+    if not estimated:
+        return source, {}
+    by_spec: dict[int, list[int]] = {}
+    for i, spec in enumerate(specs):
+        by_spec.setdefault(spec, []).append(i)
+    return with_steps(for_each(source, _SPEC, by_spec), estimated, tops)
 
 
 def _values(member: Member, node: Aggregate) -> dict[str, str]:

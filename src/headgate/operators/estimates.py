@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -130,16 +129,22 @@ class Sampling:
 EVERYTHING = Sampling({}, 0)
 
 
+@dataclass(frozen=True)
+class Estimated:
+    """A call that is estimated: how, and which columns its partials are in, and of which types."""
+
+    how: Estimator
+    partials: Mapping[str, str]
+    types: tuple[str, ...]
+
+
 @dataclass
 class Estimates:
     """How the calls of a query are estimated."""
 
     total: str
     """The column with the weight of all its tuples: how many they stand for."""
-    steps: dict[str, str] = field(default_factory=dict)
-    """Expressions on the way, each over columns and those before it."""
-    answers: dict[str, tuple[str, str, str]] = field(default_factory=dict)
-    """The estimate of each call, and both of its limits."""
+    calls: dict[str, Estimated] = field(default_factory=dict)
     types: dict[str, T.DataType] = field(default_factory=dict)
     """The type of each call's exact answer, which its estimate has too."""
     squared: list[str] = field(default_factory=list)
@@ -147,34 +152,21 @@ class Estimates:
     sums: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Of such a call, the columns with the sum of its values and with that of their squares."""
 
-    def add(self, call: str, how: Estimator, partials: Mapping[str, str], type_: T.DataType) -> None:
-        """Adds a call, whose partials are columns of these names, and whose answer has this type."""
-        self.types[call] = type_
-        own = f"_hg_e{len(self.answers)}_"
-        holes = {**partials, "top": "{top}"}
-        for step in how.steps:
-            self.steps[f"{own}{step.name}"] = step.sql.format(**holes)
-            holes[step.name] = f"{own}{step.name}"
-        if how.squared:
-            self.squared.append(how.squared.format(**partials))
-            self.sums[call] = (partials["s1"], partials["s2"])
-        self.answers[call] = (how.value.format(**holes), how.low.format(**holes), how.high.format(**holes))
+    def add(self, call: str, estimated: Estimated, type_: T.DataType) -> None:
+        """Adds a call, whose answer has this type."""
+        self.types[call], self.calls[call] = type_, estimated
+        if estimated.how.squared:
+            self.squared.append(estimated.how.squared.format(**estimated.partials))
+            self.sums[call] = (estimated.partials["s1"], estimated.partials["s2"])
 
-    def add_columns(self, call: str, type_: T.DataType) -> None:
+    def add_column(self, call: str, type_: T.DataType) -> None:
         """Adds a call whose estimate and limits are columns by then, made from a table of its own."""
         self.types[call] = type_
-        self.answers[call] = (quoted(call), quoted(low(call)), quoted(high(call)))
 
-    def layers(self, prefix: str, top: str) -> list[dict[str, str]]:
-        """The steps, those that need no other one first; names begin with a prefix of the query's own."""
-        depths: dict[str, int] = {}
-        for name, sql in self.steps.items():
-            before = [depths[word] for word in re.findall(r"\w+", sql) if word in depths]
-            depths[name] = 1 + max(before, default=-1)
-        found: list[dict[str, str]] = [{} for _ in range(1 + max(depths.values(), default=-1))]
-        for name, sql in self.steps.items():
-            found[depths[name]][f"{prefix}{name}"] = self._filled(sql, prefix, top)
-        return found
+    @property
+    def columns(self) -> dict[str, tuple[str, str, str]]:
+        """The estimate and the limits of calls that have such columns."""
+        return {c: (quoted(c), quoted(low(c)), quoted(high(c))) for c in self.types if c not in self.calls}
 
     def outlook(self, rows: str | None) -> str:
         """What an answer says about the errors of samples, as a struct in SQL, by the column that counts its tuples.
@@ -186,17 +178,12 @@ class Estimates:
         missed = f"CASE WHEN {rows} = 1 THEN {self.total} - 1 ELSE 0D END"
         return f"struct(round(ln({worst}), 1) AS squared, CAST({self.total} AS BIGINT) AS tuples, {missed} AS missed)"
 
-    def values(self, call: str, prefix: str, top: str) -> tuple[str, str, str]:
-        """The estimate of a call and its limits, over the steps."""
-        value, *limits = (self._filled(sql, prefix, top) for sql in self.answers[call])
-        value = f"round({value})" if isinstance(self.types[call], T.IntegralType) else value
-        lower, upper = (f"CAST({limit} AS {ddl(self.limit_type(call))})" for limit in limits)
-        return f"CAST({value} AS {ddl(self.types[call])})", lower, upper
+    def typed(self, call: str, estimate: str, lower: str, upper: str) -> tuple[str, str, str]:
+        """The estimate of a call and its limits in the types that they have."""
+        value = f"round({estimate})" if isinstance(self.types[call], T.IntegralType) else estimate
+        limit = ddl(self.limit_type(call))
+        return f"CAST({value} AS {ddl(self.types[call])})", f"CAST({lower} AS {limit})", f"CAST({upper} AS {limit})"
 
     def limit_type(self, call: str) -> T.DataType:
         """The type of the limits of a call: those of a whole number need not be whole."""
         return T.DoubleType() if isinstance(self.types[call], T.NumericType) else self.types[call]
-
-    def _filled(self, sql: str, prefix: str, top: str) -> str:
-        names = re.sub(r"\w+", lambda word: prefix + word[0] if word[0] in self.steps else word[0], sql)
-        return names.replace("{top}", top)

@@ -25,7 +25,7 @@ from sqlglot import exp
 
 from headgate.aggregates import AggregateFunction, Merge, Partial, UserAggregate
 from headgate.aggregates.builtin import COUNT_ROWS
-from headgate.operators.estimates import Estimates
+from headgate.operators.estimates import Estimated, Estimates
 from headgate.operators.lower import lower
 from headgate.operators.partials import PartialColumn, call_holes
 from headgate.operators.quantiles import Quantile, Quantiles
@@ -305,7 +305,7 @@ class _Seat:
             tables.append(values := self._values(tables, calls))
             if member.estimates is not None and values.quantiles is not None:
                 for quantile in values.quantiles.calls:
-                    member.estimates.add_columns(quantile.call, quantile.type)
+                    member.estimates.add_column(quantile.call, quantile.type)
         for call in self.node.calls:
             if isinstance(call.function, UserAggregate):
                 tables.append(self._states(tables, call))
@@ -387,16 +387,16 @@ class _Seat:
             given = exp.and_(*(exp.paren(a.copy()).is_(exp.null()).not_() for a in call.arguments))
             call = replace(call, arguments=(exp.case().when(given, exp.Literal.number(1)),))
         how, holes = estimator(function, self._confidence), call_holes(call, self.node.attribute) | {"w": "1D"}
-        names = {
-            p.name: self._column(table, call, p, self._types([p.sql.format(**holes)])[0]).name for p in how.partials
-        }
+        types = self._types([p.sql.format(**holes) for p in how.partials])
+        columns = [self._column(table, call, p, type_) for p, type_ in zip(how.partials, types, strict=True)]
+        names = {p.name: column.name for p, column in zip(how.partials, columns, strict=True)}
         if function.native:
             type_ = self._types([function.native.format(**holes)])[0]
         elif function.name in ("min", "max", "bool_and", "bool_or"):
             type_ = self._types([holes["x"]])[0]
         else:
             type_ = T.LongType() if function.name == "count" else T.DoubleType()
-        estimates.add(call.name, how, names, type_)
+        estimates.add(call.name, Estimated(how, names, tuple(map(ddl, types))), type_)
 
     def _column(self, table: Table, call: Call, partial: Partial, type_: T.DataType) -> TableColumn:
         calls = tuple(over_stream(call, f) for f in self.stage.feeds)

@@ -788,7 +788,7 @@ class Loop:
         for member in members:
             if member.stage.name == stage and member.estimates is not None and member.stage.above is not None:
                 for call, column in plain_calls(member.stage.above).items():
-                    if call in member.estimates.answers:
+                    if call in member.estimates.types:
                         type_ = member.estimates.limit_type(call)
                         found += [StructField(low(column), type_), StructField(high(column), type_)]
         return found
