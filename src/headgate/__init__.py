@@ -19,7 +19,7 @@ from headgate.errors import (
 from headgate.lang import select, stream, union, window
 from headgate.progress import progress
 from headgate.shedding.controller import overload
-from headgate.shedding.policy import estimate, exact, subset
+from headgate.shedding.policy import estimate, exact, sample, subset
 
 if TYPE_CHECKING:
     from headgate.runtime import sinks, sources
@@ -45,6 +45,7 @@ __all__ = [
     "overload",
     "progress",
     "register_aggregate",
+    "sample",
     "select",
     "session",
     "sinks",

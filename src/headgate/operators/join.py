@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from sqlglot import exp
 
 from headgate.operators.sql import floor_div, literal, position, text
 from headgate.plan.nodes import Band, Join, SameWindow
@@ -27,7 +26,7 @@ def join(node: Join, left: DataFrame, right: DataFrame, near: bool = False) -> D
             case SameWindow(size=size):
                 conditions.append(f"{floor_div(here, size)} = {floor_div(there, size)}")
     first = node.conditions[0]
-    if not isinstance(first, Band) or (near and _has_equality(node)):
+    if not isinstance(first, Band) or (near and node.keys):
         return left.join(right, _all_of(conditions))
     # A right tuple is in one bucket; a left tuple is tried in every bucket that its band touches.
     here, there, size = position(left, first.left), position(right, first.right), first.before + first.after
@@ -36,18 +35,6 @@ def join(node: Join, left: DataFrame, right: DataFrame, near: bool = False) -> D
     tried = left.withColumn(_LEFT, F.explode(F.expr(f"sequence({lowest}, {highest})")))
     found = right.withColumn(_RIGHT, F.expr(floor_div(there, size)))
     return tried.join(found, _all_of([f"{_LEFT} = {_RIGHT}", *conditions])).drop(_LEFT, _RIGHT)
-
-
-def _has_equality(node: Join) -> bool:
-    """Whether a column of the left has to be equal to one of the right."""
-    parts = node.predicate.flatten() if isinstance(node.predicate, exp.And) else [node.predicate]
-    sides = [(p.left.name, p.right.name) for p in parts if isinstance(p, exp.EQ) and _of_columns(p)]
-    left, right = node.left.types, node.right.types
-    return any((one in left and other in right) or (one in right and other in left) for one, other in sides)
-
-
-def _of_columns(equality: exp.EQ) -> bool:
-    return isinstance(equality.left, exp.Column) and isinstance(equality.right, exp.Column)
 
 
 def _all_of(conditions: list[str]) -> Column:

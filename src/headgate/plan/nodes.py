@@ -197,6 +197,16 @@ class Join(Node):
         attributes = [name for c in self.conditions for name in (c.left, c.right)]
         return tuple(dict.fromkeys((*attributes, *self.left.progress, *self.right.progress)))
 
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """The columns of the left that have to be equal to columns of the right, with those."""
+        parts = self.predicate.flatten() if isinstance(self.predicate, exp.And) else [self.predicate]
+        both = [(p.left, p.right) for p in parts if isinstance(p, exp.EQ)]
+        names = [(a.name, b.name) for a, b in both if isinstance(a, exp.Column) and isinstance(b, exp.Column)]
+        left, right = self.left.types, self.right.types
+        forth = [(a, b) for a, b in names if a in left and b in right]
+        return (*forth, *((b, a) for a, b in names if a in right and b in left and (a, b) not in forth))
+
 
 @dataclass(frozen=True)
 class Lookup(Node):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headgate.operators.holding import HeldByPartition, HeldByTuple, HeldInRange
+from headgate.operators.join_dropping import ShedSide
 from headgate.operators.lower import lower
 from headgate.operators.matching import matched
 from headgate.operators.sql import literal, position, stacked
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from headgate.plan.stages import Stage
+    from headgate.runtime.join_shedding import JoinDrops
     from headgate.runtime.lateness import Lateness
     from headgate.runtime.level import Level
     from headgate.runtime.manifest import Manifest
@@ -39,6 +41,8 @@ class Keeping:
 
     def __init__(self, tuples: Tuples, lateness: Lateness) -> None:
         self._tuples, self._lateness = tuples, lateness
+        self.drops: JoinDrops
+        """What is left out of joins in the batch that runs."""
 
     def new(
         self,
@@ -62,6 +66,8 @@ class Keeping:
                         df = df.where(f"{position(df, attribute)} >= {literal(bound)}")
                 if isinstance(keeper.side, HeldByPartition):
                     df = keeper.side.ranked(df, self._tuples.kept(manifest, keeper, {}))
+                elif isinstance(keeper.side, ShedSide):
+                    df = self.drops.new(keeper, df)
                 found[keeper.column] = df
         return found
 
@@ -73,6 +79,8 @@ class Keeping:
         if all(df is None for df in own):
             return None
         kept = [self._tuples.kept(manifest, keeper, told) for keeper in keepers]
+        if isinstance(keepers[0].side, ShedSide):
+            return self.drops.answers(stage, keepers, kept, own)
         found = matched(stage.join, kept, own)
         return None if found is None else answer(stage.behind, {ANSWERS: found})
 
@@ -111,6 +119,7 @@ class Keeping:
         now = replace(now, skipped=skipped)
         own = {k: df for k, df in new.items() if k.rpartition(":")[0] in level.stages}
         if own:
+            own |= self.drops.kept([k for k in self._tuples.keepers if k.column in own], own)
             now = self._tuples.add(now, batch, level.depth, own, told)
             reach("kept")
         return now

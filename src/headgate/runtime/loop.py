@@ -79,6 +79,7 @@ from headgate.runtime.evaluate import answer
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
+from headgate.runtime.join_shedding import JoinDrops, shed_keeper
 from headgate.runtime.keeping import Keeping
 from headgate.runtime.lateness import Lateness
 from headgate.runtime.leaving import LeftOut
@@ -191,6 +192,7 @@ class Loop:
             for name, stage in self.stages.items()
             for side in kept_by(stage)
         ]
+        keepers = [shed_keeper(keeper, queries, policies) for keeper in keepers]
         self._tuples = Tuples(spark, self.root, self._state, keepers)
         self.trackers = {
             name: Tracker.restored(rule, self.manifest.progress[name])
@@ -247,6 +249,7 @@ class Loop:
         about: dict[str, Any] = {"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held}
         decision = self._decide(about | {"splitting": splitting(self.spark)}, found, interval)
         self.shedding.subsets.restore(decision["shed"]["subsets"])
+        self._keeping.drops = JoinDrops(decision["shed"]["joins"], self.batch)
         with plain_errors(), ThreadPoolExecutor(1) as aside, ExitStack() as held_back:
             watch.lap("decide")
             pieces = {name: [piece.df for piece in own.pieces] for name, own in found.items()}

@@ -19,7 +19,7 @@ from headgate.runtime import sinks, sources
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.files import OPTIONS
 from headgate.runtime.flow import Flow
-from headgate.shedding.policy import Policy, check_policy, check_tuples_shed, estimate, exact, subset
+from headgate.shedding.policy import Policy, check_policy, check_tuples_shed, estimate, exact, sample, subset
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +46,11 @@ _MOST_FILES = "max_files_per_batch"
 _POLICIES: dict[str, tuple[dict[str, type], Callable[..., Policy]]] = {
     "exact": ({}, exact),
     "estimate": ({"confidence": float, "weight": float, "priority": int, "rate": float}, estimate),
-    "subset": ({"gap": int, "drop": float, "by": str, "weight": float, "fill": str}, subset),
+    "subset": (
+        {"gap": int, "drop": float, "by": str, "weight": float, "fill": str, "method": str, "max_state": int},
+        subset,
+    ),
+    "sample": ({"rate": float, "spread": float, "weight": float}, sample),
 }
 
 
@@ -206,7 +210,8 @@ def _policy(query: ScriptQuery) -> Policy:
     """What WITH promises under overload; every property is checked."""
     what, shed = f"query {query.name}", query.properties.get("shed", "exact")
     if shed not in _POLICIES:
-        raise ScriptError(f"{what}: unknown shed = {shed!r}: write 'exact', 'estimate' or 'subset', or leave it out")
+        known = ", ".join(f"'{name}'" for name in _POLICIES)
+        raise ScriptError(f"{what}: unknown shed = {shed!r}: write one of {known}, or leave it out")
     own, promise = _POLICIES[str(shed)]
     given = _checked(what, "property", query.properties, {"strategy": str, "shed": str} | own)
     try:

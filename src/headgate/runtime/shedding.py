@@ -19,6 +19,7 @@ from headgate.operators.estimates import plain_calls
 from headgate.operators.ingest import figure
 from headgate.plan.nodes import ROW_NUM
 from headgate.progress.place import from_spark
+from headgate.runtime.join_shedding import JoinShedding
 from headgate.runtime.rhythm import Rhythm
 from headgate.runtime.sampled import Sampled
 from headgate.runtime.subsets import Spans, Subsets
@@ -59,6 +60,7 @@ class Decided:
 
     rates: Mapping[str, float]
     subsets: Mapping[str, Any]
+    joins: Mapping[str, Any]
     shedding: bool = False
     predicted: float = 0.0
     event: str | None = None
@@ -70,6 +72,7 @@ class Decided:
         return {
             "rates": dict(self.rates),
             "subsets": dict(self.subsets),
+            "joins": dict(self.joins),
             "needed": dict(self.needed),
             "suspended": dict(self.suspended),
             "shedding": self.shedding,
@@ -93,6 +96,7 @@ class Shedding:
         self._first, self._stages, self._policies, self.overload = levels[0], stages, policies, overload
         self._estimated = {name: p for name, p in policies.items() if isinstance(p, Estimate)}
         self.subsets = Subsets(queries, policies, state)
+        self.joins = JoinShedding(queries, policies)
         self._suspended: dict[str, str] = dict(state.get("suspended", {}))
         self.workload = Workload(levels[0], policies)
         self.statistics, self.costs = Statistics(), CostModel(PRIOR)
@@ -150,7 +154,7 @@ class Shedding:
         fixed = {name: p.rate for name, p in self._estimated.items() if p.rate is not None}
         if self.controller is None or not amounts:
             self.subsets.decide(manifest, spans, {})
-            return Decided(fixed, self.subsets.state())
+            return Decided(fixed, self.subsets.state(), self.joins.decide())
         interval = interval or self.controller.overload.target
         load = Load(self._expected(amounts, interval), self._partials, self._rhythm.usual)
         # Whether to shed is a matter of what batches do on average; how much, of what this one will do.
@@ -169,14 +173,15 @@ class Shedding:
             if not self.costs.calibrated and manifest.batch % 2:
                 # As samples that take everything: what sampling costs is known, and its code warm, when it is needed.
                 fixed = dict.fromkeys(self._estimated, 1.0) | fixed
-            return Decided(fixed, self.subsets.state(), predicted=exact, event=event)
+            return Decided(fixed, self.subsets.state(), self.joins.decide(), predicted=exact, event=event)
         load = replace(load, upkeep=self._rhythm.expected(manifest, told, load.tuples, due))
         left = self._left(load, decision.budget_seconds)
         needed = self._drop(manifest, spans, load, left, interval)
         self.plan = self._plan(load, needed, decision.budget_seconds)
         rates = self.workload.rates({name: outlook.rate for name, outlook in self.plan.queries.items()})
         predicted = self._predicted(load, Shed(rates, needed))
-        return Decided(rates, self.subsets.state(), True, predicted, event, needed, self._suspended)
+        joins = self.joins.decide()
+        return Decided(rates, self.subsets.state(), joins, True, predicted, event, needed, self._suspended)
 
     def _left(self, load: Load, budget: float) -> float:
         """Which part of the work that can be shed a budget has room for: all policies bear their part of the rest."""

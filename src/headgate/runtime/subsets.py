@@ -11,7 +11,7 @@ from headgate.plan.nodes import ROW_NUM
 from headgate.progress.place import read
 from headgate.shedding.dropped import Dropped, Run
 from headgate.shedding.ledger import Ledger, decide
-from headgate.shedding.policy import Subset
+from headgate.shedding.policy import Subset, shed_join
 from headgate.shedding.subset_groups import Piece, Shares
 from headgate.shedding.subset_needs import Range, merged, without
 from headgate.shedding.subset_rules import chain, droppable, early_share, pipeline
@@ -34,7 +34,7 @@ class Subsets:
     def __init__(
         self, queries: Mapping[str, Continuous], policies: Mapping[str, Policy], state: Mapping[str, Any]
     ) -> None:
-        own = {name: p for name, p in policies.items() if isinstance(p, Subset)}
+        own = {n: p for n, p in policies.items() if isinstance(p, Subset) and shed_join(queries[n]) is None}
         self.policies = own
         self.windows: dict[str, tuple[Sliding, ...]] = {name: chain(queries[name]) for name in own}
         self._queries = {name: queries[name] for name in own}

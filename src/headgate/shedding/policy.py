@@ -6,10 +6,15 @@ import math
 from dataclasses import dataclass
 
 from headgate.errors import FlowError
-from headgate.plan.stages import Continuous
+from headgate.plan.stages import Continuous, Stage
 from headgate.shedding.estimators import check_estimated
 from headgate.shedding.fill import check_fill, group_columns
+from headgate.shedding.join_random import STRATEGIES
 from headgate.shedding.subset_rules import chain, pipeline
+
+#: How a join can be shed: by its keys, or without a look at them.
+BY_KEY = "by-key"
+METHODS = (BY_KEY, *STRATEGIES)
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,19 @@ class Subset:
     weight: float = 1.0
     fill: str | None = None
     """How gaps are filled where answers are looked at; what is delivered has none of it."""
+    method: str | None = None
+    """Of a join, which pairs are dropped."""
+    max_state: int | None = None
+    """Of a join, how many tuples it may keep."""
 
     def __post_init__(self) -> None:
+        if self.method is not None and self.method not in METHODS:
+            raise FlowError(f"hg.subset: method={self.method!r}: give one of {', '.join(map(repr, METHODS))}")
+        if self.max_state is not None and (not _whole(self.max_state) or self.max_state < 0):
+            raise FlowError(f"hg.subset: max_state={self.max_state!r}: give a number of tuples, zero or more")
         if self.by not in ("window", "group"):
             raise FlowError(f"hg.subset: by={self.by!r}: give 'window' or 'group'")
-        if isinstance(self.gap, bool) or not isinstance(self.gap, int) or self.gap < 1:
+        if not _whole(self.gap) or self.gap < 1:
             raise FlowError(f"hg.subset: gap={self.gap!r}: give the number of answers that may be missing in a row")
         if self.drop is not None and not 0 <= self.drop <= 1:
             raise FlowError(f"hg.subset: drop={self.drop}: give a fraction of the answers, from 0 to 1")
@@ -62,7 +75,26 @@ class Subset:
             raise FlowError(f"hg.subset: fill={self.fill!r} is for windows: dropped groups have nothing to go by")
 
 
-Policy = Exact | Estimate | Subset
+@dataclass(frozen=True)
+class Sample:
+    """A uniform random sample of the pairs of a join."""
+
+    rate: float | None = None
+    """With a rate, pairs are sampled at just that rate, always."""
+    spread: float = 1.25
+    """How much wider than that of independent pairs the variance of a count may be."""
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.rate is not None and not 0 < self.rate <= 1:
+            raise FlowError(f"hg.sample: rate={self.rate}: give a share of the pairs above 0 and not above 1")
+        if not 1 <= self.spread < math.inf:
+            raise FlowError(f"hg.sample: spread={self.spread}: give how much wider the variance may be, 1 or more")
+        if not 0 < self.weight < math.inf:
+            raise FlowError(f"hg.sample: weight={self.weight}: give a number above 0")
+
+
+Policy = Exact | Estimate | Subset | Sample
 
 
 def exact() -> Exact:
@@ -80,23 +112,55 @@ def estimate(confidence: float = 0.99, weight: float = 1.0, priority: int = 0, r
 
 
 def subset(
-    gap: int = 1, drop: float | None = None, by: str = "window", weight: float = 1.0, fill: str | None = None
+    gap: int = 1,
+    drop: float | None = None,
+    by: str = "window",
+    weight: float = 1.0,
+    fill: str | None = None,
+    method: str | None = None,
+    max_state: int | None = None,
 ) -> Subset:
     """Drop whole windows, never more than `gap` in a row, so that every answer that is delivered is exact.
 
     With by="group", whole groups are dropped instead, and the others are exact in every window. With `drop`, that
     fraction is dropped always. A query of a higher `weight` is dropped later. With fill="linear", gaps
     in `run.results` have rows too, on a line between the answers on both sides, and marked as `filled`.
+
+    Of a join, pairs are dropped: as few as the time allows, and, with `max_state`, as the room for so many kept tuples
+    does. With method="by-key" the keys that find most are kept, where they differ enough; else it is
+    "probe-no-insert": every tuple looks for others, and some are not kept. "coin-flipping" and "insert-no-probe" are
+    there to compare, and give less.
     """
-    return Subset(gap, drop, by, weight, fill)
+    return Subset(gap, drop, by, weight, fill, method, max_state)
+
+
+def sample(rate: float | None = None, spread: float = 1.25, weight: float = 1.0) -> Sample:
+    """Deliver a uniform random sample of the pairs of a join: none is more likely than another.
+
+    With a `rate`, that share of the pairs is taken always. With spread=1 any two pairs are independent of each other,
+    and every tuple is kept. A `spread` above 1 allows tuples to be let go early, for a variance of counts that is
+    wider by so much.
+    """
+    return Sample(rate, spread, weight)
+
+
+def shed_join(query: Continuous) -> Stage | None:
+    """The join of a query whose answers are its pairs, if they are that: it is what is shed of the query."""
+    *before, last = query.stages
+    return last if last.join is not None and all(stage.looks_up for stage in before) else None
 
 
 def check_policy(query: Continuous, policy: Policy) -> None:
     """Raises an error if a query cannot be shed as its policy says."""
     if isinstance(policy, Estimate):
         check_estimated(query)
+    elif isinstance(policy, Sample) and shed_join(query) is None:
+        raise FlowError(f"query {query.name} has no pairs to sample: only a join of streams has; use hg.estimate()")
     elif isinstance(policy, Subset):
-        _check_subset(query, policy)
+        if shed_join(query) is None:
+            _check_subset(query, policy)
+        elif policy.by != "window" or policy.gap != 1:
+            raise FlowError(f"query {query.name} is a join, and has no windows or groups to drop: leave out gap and by")
 
 
 def check_tuples_shed(query: Continuous, policy: Policy) -> None:
@@ -115,6 +179,9 @@ def check_tuples_shed(query: Continuous, policy: Policy) -> None:
 
 def _check_subset(query: Continuous, policy: Subset) -> None:
     """Raises an error if no windows, or groups, of a query can be dropped."""
+    for name in ("method", "max_state"):
+        if getattr(policy, name) is not None:
+            raise FlowError(f"query {query.name}: {name} is for joins of streams: leave it out")
     windows = chain(query)
     if policy.by == "window":
         pipeline(windows, policy.gap)
@@ -129,3 +196,7 @@ def _check_subset(query: Continuous, policy: Subset) -> None:
         )
     if windows[0].range < windows[0].slide:
         raise FlowError(f"query {query.name} cannot drop groups: there is room between its windows; drop these instead")
+
+
+def _whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)

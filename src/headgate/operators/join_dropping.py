@@ -1,0 +1,242 @@
+"""Joins of which a part is left out: who is kept, who looks for others, which pairs are in a sample, as Spark SQL.
+
+A tuple has one coin for all it does, the hash of its place in the batch, which is kept with it. So a share that changes
+holds at once for tuples that were kept before, too: one whose coin is above it takes no part.
+
+Two tuples of the same batch count as if they had come in the order of their times: a pair comes out if the earlier one
+is kept and the later one looks for it. Left comes before right where they are at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from headgate.operators.dropping import threshold
+from headgate.operators.estimates import COIN, tossed
+from headgate.operators.join import join
+from headgate.operators.matching import Side, Which, matched
+from headgate.operators.sql import literal, moving, position, quoted, stacked
+from headgate.plan.nodes import SAMPLING_RATE, Band, Join
+from headgate.progress import Punctuation
+from headgate.shedding.join_coins import CIRCLE
+from headgate.shedding.join_plan import PairSample, PairSubset
+from headgate.windows import Number
+
+#: The rate at which a tuple was read, the slots in which it flips its coins, or 0, and its last slot with a success.
+_RATE, _SLOTS, _LAST = "_hg_rate", "_hg_slots", "_hg_last"
+_KEY, _NEW_AT = "_hg_key", "_hg_new_at"
+#: Sets of keys have at least so many members, so that Spark's code is the same for all of them.
+_MEMBERS = 11
+
+
+@dataclass(frozen=True)
+class ShedSide(Side):
+    """A side of a join of which a part of the pairs is left out: its tuples have coins."""
+
+    @property
+    def extra(self) -> T.StructType:
+        """What is kept with a tuple beside its own columns."""
+        return T.StructType([T.StructField(COIN, T.LongType())])
+
+    @property
+    def key(self) -> str | None:
+        """The hash of a tuple's keys, as SQL, the same on both sides; NULL where a key is; None for a join without."""
+        if not self.node.keys:
+            return None
+        columns = []
+        for pair in self.node.keys:
+            types = [self.node.left.types[pair[0]], self.node.right.types[pair[1]]]
+            name = quoted(pair[0] if self.which == "left" else pair[1])
+            columns.append(name if types[0] == types[1] else f"CAST({name} AS {_common(types)})")
+        nothing = " OR ".join(f"{column} IS NULL" for column in columns)
+        return f"CASE WHEN {nothing} THEN NULL ELSE xxhash64({', '.join(columns)}) END"
+
+    def tossed(self, df: DataFrame, seed: int) -> DataFrame:
+        """New tuples with their coins."""
+        return tossed(df, seed)
+
+    def inserted(self, plan: PairSubset, coin: str = COIN) -> str:
+        """Whether a tuple is kept, as SQL."""
+        return self._share(plan, f"insert_{self.which}", coin)
+
+    def probes(self, plan: PairSubset, coin: str = COIN) -> str:
+        """Whether a tuple looks for others, as SQL."""
+        return self._share(plan, f"probe_{self.which}", coin)
+
+    def _share(self, plan: PairSubset, what: str, coin: str) -> str:
+        others = moving(threshold(getattr(plan.others, what)), coin)
+        if not plan.known or self.key is None:
+            return f"{coin} < {others}"
+        shares = {key: getattr(own, what) for key, own in plan.known.items()}
+        whole, none = ([k for k, share in shares.items() if share == all_] for all_ in (1.0, 0.0))
+        part = [k for k, share in shares.items() if 0 < share < 1]
+        # Of all keys, only one side of one is at the margin.
+        margin = moving(threshold(shares[part[0]] if part else 0.0), coin)
+        limit = (
+            f"CASE WHEN {_KEY} IN ({_members(whole)}) THEN {threshold(1.0)}L"
+            f" WHEN {_KEY} IN ({_members(none)}) THEN {threshold(0.0)}L"
+            f" WHEN {_KEY} IN ({_members(part)}) THEN {margin} ELSE {others} END"
+        )
+        return f"{_KEY} IS NOT NULL AND {coin} < {limit}"
+
+    def keyed(self, df: DataFrame, plan: PairSubset) -> DataFrame:
+        """Tuples with the hash of their keys, if the plan looks at it."""
+        return df.withColumn(_KEY, F.expr(self.key)) if plan.known and self.key is not None else df
+
+    def taken(self, plan: PairSubset, df: DataFrame) -> DataFrame:
+        """The new tuples that do anything at all."""
+        if plan.exact:
+            return df
+        return self.keyed(df, plan).where(f"({self.inserted(plan)}) OR ({self.probes(plan)})").drop(_KEY)
+
+    def kept(self, plan: PairSubset, df: DataFrame) -> DataFrame:
+        """The tuples that are kept."""
+        return df if plan.exact else self.keyed(df, plan).where(self.inserted(plan)).drop(_KEY)
+
+    def looking(self, plan: PairSubset, df: DataFrame) -> DataFrame:
+        """The tuples that look for others."""
+        return self.keyed(df, plan).where(self.probes(plan)).drop(_KEY)
+
+    @property
+    def place(self) -> str:
+        """The attribute that tells which of two tuples is the earlier one."""
+        return self.attributes[0]
+
+
+@dataclass(frozen=True)
+class SampledSide(ShedSide):
+    """A side of a join whose pairs are sampled. A tuple knows when its last coin that says yes is flipped."""
+
+    @property
+    def extra(self) -> T.StructType:
+        kinds = {COIN: T.LongType(), _RATE: T.DoubleType(), _SLOTS: T.IntegerType(), _LAST: T.IntegerType()}
+        return T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])
+
+    @property
+    def window(self) -> Number:
+        """For how long a tuple that is the earlier one can be met."""
+        match self.node.conditions[0]:
+            case Band(before=before, after=after):
+                return after if self.which == "left" else before
+            case same:
+                return same.size
+
+    def flipped(self, df: DataFrame, plan: PairSample) -> DataFrame:
+        """New tuples, tossed, with what is kept of their coins."""
+        cut = plan.coins.left if self.which == "left" else plan.coins.right
+        rate = moving(f"{plan.rate!r}D", COIN)
+        success = f"{rate} * {CIRCLE}D"
+        flips = [f"CASE WHEN pmod(xxhash64({COIN}, {i}L), {CIRCLE}L) < {success} THEN {i} END" for i in range(cut or 0)]
+        last = f"coalesce({', '.join(reversed(flips))}, -1)" if flips else "0"
+        return df.withColumns(
+            {_RATE: F.expr(rate), _SLOTS: F.expr(f"{cut or 0}"), _LAST: F.expr(f"CAST({last} AS INT)")}
+        )
+
+    def can_match(self, df: DataFrame, told: Mapping[str, Punctuation]) -> str:
+        """Whether a tuple can still be in a pair of the sample, as SQL.
+
+        That is so up to the end of its last slot with a success, and while an earlier one may come: that one has the
+        coins then.
+        """
+        known = super().can_match(df, told)
+        condition, own, other = self._conditions[0]
+        p = told.get(other)
+        if p is None or isinstance(p, float) or not isinstance(condition, Band):
+            return known
+        place = position(df, own)
+        now = moving(p, place)
+        met = f"{_LAST} >= 0 AND ({place} - {now}) * {_SLOTS} + {literal(self.window)} * ({_LAST} + 1) >= 0"
+        return f"({known}) AND ({_SLOTS} = 0 OR {place} >= {now} OR ({met}))"
+
+
+def subset_pairs(
+    node: Join,
+    sides: Sequence[ShedSide],
+    plan: PairSubset,
+    kept: Sequence[DataFrame | None],
+    new: Sequence[DataFrame | None],
+) -> DataFrame | None:
+    """The pairs with a tuple of this batch that are not left out; None where there can be none."""
+    if plan.exact:
+        plain = [[None if df is None else df.drop(COIN) for df in dfs] for dfs in (kept, new)]
+        return matched(node, *plain)
+    left, right = sides
+    pairs = []
+    if new[1] is not None and (stock := _stock(left, plan, kept[0], new[0])) is not None:
+        looking = right.looking(plan, new[1]).drop(COIN)
+        found = join(node, stock, looking, near=True)
+        pairs.append(found.where(f"{_NEW_AT} IS NULL OR {_NEW_AT} <= {position(looking, right.place)}"))
+    if new[0] is not None and (stock := _stock(right, plan, kept[1], new[1])) is not None:
+        looking = left.looking(plan, new[0]).drop(COIN)
+        found = join(node, looking, stock, near=True)
+        pairs.append(found.where(f"{_NEW_AT} IS NULL OR {_NEW_AT} < {position(looking, left.place)}"))
+    return stacked(pairs).drop(_NEW_AT) if pairs else None
+
+
+def _stock(side: ShedSide, plan: PairSubset, kept: DataFrame | None, new: DataFrame | None) -> DataFrame | None:
+    """The tuples of a side that can be found: those kept before, and the new ones that are kept, with their places."""
+    parts = []
+    for df, at in ((kept, None), (new, side.place)):
+        if df is not None:
+            place = position(df, side.place)
+            own = place if at is not None else f"CASE WHEN false THEN {place} END"
+            parts.append(side.kept(plan, df).withColumn(_NEW_AT, F.expr(own)).drop(COIN))
+    return stacked(parts) if parts else None
+
+
+def sampled_pairs(
+    node: Join,
+    sides: Sequence[SampledSide],
+    plan: PairSample,
+    kept: Sequence[DataFrame | None],
+    new: Sequence[DataFrame | None],
+) -> DataFrame | None:
+    """The pairs with a tuple of this batch that are in the sample, each with its rate; None where there can be none."""
+    frames = [
+        [None if df is None else _named(side, df) for side, df in zip(sides, dfs, strict=True)] for dfs in (kept, new)
+    ]
+    found = matched(node, *frames)
+    if found is None:
+        return None
+    left, right = sides
+    here, there = position(found, left.place), position(found, right.place)
+    coins = [_of(side.which, COIN) for side in sides]
+    now = moving(f"{plan.rate!r}D", coins[0])
+    rate, slots, coin = (f"CASE WHEN {here} <= {there} THEN {_of('left', c)} ELSE {_of('right', c)} END" for c in _KEPT)
+    window = f"CASE WHEN {here} <= {there} THEN {literal(left.window)} ELSE {literal(right.window)} END"
+    slot = f"least(CAST(floor(abs({here} - {there}) * ({slots}) / ({window})) AS BIGINT), CAST({slots} AS BIGINT) - 1)"
+    places = " + ".join(f"pmod({c}, {CIRCLE}L)" for c in coins)
+    by_pairs = f"pmod({places}, {CIRCLE}L) < least({rate}, {now}) * {CIRCLE}D"
+    by_slots = f"pmod(xxhash64({coin}, {slot}), {CIRCLE}L) < ({rate}) * {CIRCLE}D"
+    # A rate that is lower than when the earlier tuple was read is made up for by a coin of the pair's own.
+    thinned = f"pmod(xxhash64({', '.join(coins)}), {CIRCLE}L) < {now} / ({rate}) * {CIRCLE}D"
+    taken = f"CASE WHEN ({slots}) = 0 THEN {by_pairs} ELSE {by_slots} AND {thinned} END"
+    names = [_of(side.which, field.name) for side in sides for field in side.extra]
+    return found.where(taken).withColumn(SAMPLING_RATE, F.expr(f"least({rate}, {now})")).drop(*names)
+
+
+#: What of the earlier tuple decides about a pair.
+_KEPT = (_RATE, _SLOTS, COIN)
+
+
+def _named(side: SampledSide, df: DataFrame) -> DataFrame:
+    return df.withColumnsRenamed({field.name: _of(side.which, field.name) for field in side.extra})
+
+
+def _of(which: Which, column: str) -> str:
+    return f"{column}_{which}"
+
+
+def _members(keys: Sequence[int]) -> str:
+    return ", ".join(f"{key}L" for key in (*keys, *range(_MEMBERS)))
+
+
+def _common(types: Sequence[str]) -> str:
+    """A type in which equal values of two types hash alike."""
+    numbers = ("int", "tinyint", "smallint", "bigint", "float", "double", "decimal")
+    return "DOUBLE" if all(t.startswith(numbers) for t in types) else "STRING"

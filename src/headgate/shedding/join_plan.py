@@ -1,0 +1,77 @@
+"""What is left out of a join in a batch, as it is written down before the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from headgate.shedding.join_cost import EVERYTHING, Shares
+from headgate.shedding.join_sample import Coins
+
+#: Every tuple is kept.
+BY_PAIRS = Coins(None, None)
+
+
+@dataclass(frozen=True)
+class PairSubset:
+    """The shares of a join's tuples that are kept and that look for others; keys are given by their hashes.
+
+    >>> plan = PairSubset(Shares(0.5, 0.5), {7: EVERYTHING, 8: EVERYTHING}, "an example")
+    >>> PairSubset.restored(plan.document()) == plan
+    True
+    """
+
+    others: Shares = EVERYTHING
+    known: Mapping[int, Shares] | None = None
+    why: str = ""
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is left out, and nothing has to be looked at for that."""
+        return self.others == EVERYTHING and not self.known and not self.why
+
+    def document(self) -> dict[str, Any]:
+        """The plan as JSON has it: keys that are treated alike stand together."""
+        alike: dict[Shares, list[int]] = {}
+        for key, shares in (self.known or {}).items():
+            alike.setdefault(shares, []).append(key)
+        known = [[astuple(shares), keys] for shares, keys in alike.items()]
+        return {"others": astuple(self.others), "known": known, "why": self.why}
+
+    @classmethod
+    def restored(cls, document: Mapping[str, Any]) -> PairSubset:
+        """The plan of a document."""
+        known = {key: Shares(*shares) for shares, keys in document["known"] for key in keys}
+        return cls(Shares(*document["others"]), known or None, document["why"])
+
+
+@dataclass(frozen=True)
+class PairSample:
+    """The rate at which the pairs of a join are sampled, and the coins that the new tuples of each side flip.
+
+    >>> plan = PairSample(0.5, Coins(4, None), "an example")
+    >>> PairSample.restored(plan.document()) == plan
+    True
+    """
+
+    rate: float = 1.0
+    coins: Coins = BY_PAIRS
+    why: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """The plan as JSON has it."""
+        return {"rate": self.rate, "coins": astuple(self.coins), "why": self.why}
+
+    @classmethod
+    def restored(cls, document: Mapping[str, Any]) -> PairSample:
+        """The plan of a document."""
+        return cls(document["rate"], Coins(*document["coins"]), document["why"])
+
+
+JoinPlan = PairSubset | PairSample
+
+
+def restored(document: Mapping[str, Any]) -> JoinPlan:
+    """The plan of a document of either kind."""
+    return PairSample.restored(document) if "rate" in document else PairSubset.restored(document)
