@@ -12,6 +12,7 @@ from benchmarks import (
     drop_nothing,
     drops,
     forms,
+    join_overload,
     joins,
     order,
     overlap,
@@ -34,6 +35,7 @@ BENCHMARKS = {
     "changes": changes.run,
     "overload": overload.run,
     "nothing": drop_nothing.run,
+    "join_overload": join_overload.run,
 }
 #: Those that simulate, and need no Spark.
 SIMULATIONS = {"drops": drops.run}

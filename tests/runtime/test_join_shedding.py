@@ -6,9 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from scipy.stats import chi2
 
 import headgate as hg
 from headgate.runtime.pieces import Piece, Read
+from headgate.runtime.shedding import Shedding
+from headgate.runtime.workload import HELD, KEPT, LOOKING, PAIRS, with_joins
+from headgate.shedding.costs import Coefficients
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +25,12 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 SQL = (
     "SELECT A.id AS a, B.id AS b FROM A [RANGE 60, WA ts], B [RANGE 40, WA ts] WHERE A.k = B.k AND A.id % 7 <> B.id % 7"
 )
+
+
+class CrashError(Exception):
+    pass
+
+
 BATCHES, LENGTH, EACH, AHEAD = 3, 100, 4, 15
 Pairs = set[tuple[int, int]]
 
@@ -67,21 +77,156 @@ def delivered(loop: Loop, query: str) -> Pairs:
     return set(pairs)
 
 
+POLICIES: dict[str, Any] = {
+    "nothing": hg.subset(),
+    "alike": hg.subset(drop=0.5, method="probe-no-insert"),
+    "probing": hg.subset(drop=0.5, method="insert-no-probe"),
+    "keys": hg.subset(drop=0.5),
+    "narrow": hg.subset(max_state=60),
+    "some": hg.sample(rate=0.2, spread=1),
+    "slots": hg.sample(rate=0.2, spread=4),
+}
+
+
+def check_uniform(found: Pairs, exact: Pairs, rate: float) -> None:
+    """No kind of pair is more likely than another: those far apart, those of one batch, those of some tuples."""
+    for kind in (
+        lambda a, b: (a - b) // EACH // 10,
+        lambda a, b: (a // EACH // LENGTH, b // EACH // LENGTH),
+        lambda a, b: (a % 10, b % 10),
+    ):
+        cells, taken = (Counter(kind(a, b) for a, b in pairs) for pairs in (exact, found))
+        off = sum((taken[c] - rate * n) ** 2 / (rate * (1 - rate) * n) for c, n in cells.items())
+        assert chi2.sf(off, len(cells)) > 0.001
+
+
+def spread(found: Pairs, exact: Pairs, rate: float) -> float:
+    """How much wider than that of independent pairs the variance of the partners of a tuple is."""
+    worst = 0.0
+    for side in (0, 1):
+        every, taken = (Counter(pair[side] for pair in pairs) for pairs in (exact, found))
+        off = [(taken[t] - rate * n) ** 2 / (rate * (1 - rate) * n) for t, n in every.items()]
+        worst = max(worst, sum(off) / len(off))
+    return worst
+
+
 def test_what_is_delivered_is_a_part_of_the_exact_join(
     streams: dict[str, DataFrame], exact: Pairs, tmp_path: Path
 ) -> None:
-    policies = {
-        "nothing": hg.subset(),
-        "pni": hg.subset(drop=0.5, method="probe-no-insert"),
-        "all": hg.sample(),
-        "some": hg.sample(rate=0.2),
-    }
     for number in range(BATCHES):  # Each time anew, from what is on disk.
-        loop = flow(streams, tmp_path, policies)._run()._loop
+        loop = flow(streams, tmp_path, POLICIES)._run()._loop
         run(loop, streams, number)
-    found = {query: delivered(loop, query) for query in policies}
-    assert found["nothing"] == found["all"] == exact
-    assert found["pni"] < exact
-    assert found["some"] < exact
-    assert len(found["pni"]) == pytest.approx(0.5 * len(exact), rel=0.1)
-    assert len(found["some"]) == pytest.approx(0.2 * len(exact), rel=0.1)
+        assert loop._tuples.count(loop.manifest, "narrow") <= 60
+    found = {query: delivered(loop, query) for query in POLICIES}
+    kept = {query: loop._tuples.count(loop.manifest, query) for query in POLICIES}
+    for query, pairs in found.items():
+        assert pairs <= exact, query
+    assert found["nothing"] == exact
+    for query in ("alike", "probing", "keys"):
+        assert len(found[query]) == pytest.approx(0.5 * len(exact), rel=0.15), query
+    for query in ("some", "slots"):
+        assert len(found[query]) == pytest.approx(0.2 * len(exact), rel=0.1), query
+    assert kept["keys"] < kept["alike"] < kept["probing"] == kept["nothing"]
+    assert kept["slots"] < kept["some"]
+    status = loop.shedding.status(loop.decided)["joins"]
+    check_uniform(found["some"], exact, rate=0.2)
+    assert spread(found["some"], exact, rate=0.2) < 1.1
+    assert 1.1 < spread(found["slots"], exact, rate=0.2) < 4
+    assert status["nothing"]["left_out"]["left"]["other keys"] == {"tuples": 1200, "not kept": 0, "dropped": 0}
+    assert status["keys"]["left_out"]["left"]["frequent keys"]["dropped"] > 0
+    assert "join narrow: there is room for 60 tuples" in loop.explain()
+
+
+def test_a_batch_that_is_run_again_leaves_out_the_same(
+    streams: dict[str, DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policies = {name: POLICIES[name] for name in ("keys", "narrow", "slots")}
+
+    def crash(reached: str) -> None:
+        if reached == "delivered":
+            raise CrashError
+
+    answers = {}
+    for name in ("whole", "crashed"):
+        for number in range(2):
+            loop = flow(streams, tmp_path / name, policies)._run()._loop
+            if name == "crashed" and number == 1:
+                with monkeypatch.context() as patch:
+                    patch.setattr("headgate.runtime.loop.reach", crash)
+                    with pytest.raises(CrashError):
+                        run(loop, streams, number)
+                loop = flow(streams, tmp_path / name, policies)._run()._loop
+            run(loop, streams, number)
+        answers[name] = {query: delivered(loop, query) for query in policies}
+    assert answers["whole"] == answers["crashed"]
+
+
+ESTIMATED = "SELECT k, count(*) AS n, sum(w) AS s [RANGE 50, SLIDE 50, WA at] FROM ({}) GROUP BY k".format(
+    "SELECT A.ts AS at, A.k, A.id % 5 AS w FROM A [RANGE 60, WA ts], B [RANGE 40, WA ts] WHERE A.k = B.k"
+)
+
+
+def test_an_aggregate_over_a_join_is_estimated(streams: dict[str, DataFrame], tmp_path: Path) -> None:
+    made = flow(streams, tmp_path, {})
+    made.query("q", ESTIMATED, policy=hg.estimate(confidence=0.95, rate=0.3))
+    loop = made._run()._loop
+    for number in range(BATCHES):
+        run(loop, streams, number)
+    loop.run({}, None, ended=["A", "B"])
+    exact = (
+        hg.evaluate(ESTIMATED, A=streams["A"], B=streams["B"]).withColumnRenamed("n", "m").withColumnRenamed("s", "t")
+    )
+    keys = ["k", "window_start"]
+    rows = loop.kept("q").drop("window_end").join(exact.drop("window_end", "sampling_rate"), keys).collect()
+    assert len(rows) > 60
+    assert {round(row.sampling_rate, 9) for row in rows} == {0.3}
+    held = [row.n_low <= row.m <= row.n_high and row.s_low <= row.t <= row.s_high for row in rows]
+    assert sum(held) > 0.88 * len(rows)
+    assert sum(row.n for row in rows) == pytest.approx(sum(row.m for row in rows), rel=0.05)
+
+
+def test_keys_that_are_all_null_find_nothing(streams: dict[str, DataFrame], tmp_path: Path) -> None:
+    nulls = {name: df.selectExpr("id", "ts", "CAST(NULL AS INT) AS k") for name, df in streams.items()}
+    loop = flow(nulls, tmp_path, {"keys": hg.subset(drop=0.5), "some": hg.sample(rate=0.5)})._run()._loop
+    for number in range(2):
+        run(loop, nulls, number)
+    assert delivered(loop, "keys") == delivered(loop, "some") == set()
+    left_out = loop.shedding.status(loop.decided)["joins"]["keys"]["left_out"]
+    assert left_out["left"].keys() == {"no key"}
+
+
+#: What a machine takes of which everything is known.
+MACHINE = Coefficients(0.2, {LOOKING: 1e-4, KEPT: 2e-4, HELD: 5e-5, PAIRS: 1e-5})
+
+
+def test_a_join_is_shed_under_overload_and_exact_again_behind_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observe = Shedding.observe
+
+    def observed(
+        self: Shedding, decided: Any, amounts: Any, figures: Any, outlooks: Any, answers: int, *_: Any
+    ) -> None:
+        seconds = MACHINE.seconds(with_joins({}, self.joins.did.values()))
+        observe(self, decided, amounts, figures, outlooks, answers, seconds, None)
+
+    monkeypatch.setattr(Shedding, "observe", observed)
+
+    def batch(number: int, side: int) -> Read:
+        tuples = 6_000 if 9 <= number < 12 else 400 + 200 * (number % 3)
+        key = f"CAST(floor(300 * pow(pmod(xxhash64(id, {number}L, {side}L), 1000) / 1000D, 3)) AS INT) AS k"
+        rows = spark.range(tuples).selectExpr(f"id + {number * 10_000} AS id", f"{number} AS ts", key)
+        return Read([Piece(rows)], amount=8.0 * tuples)
+
+    made = hg.Flow(spark, "test", str(tmp_path))
+    for name in "AB":
+        made.stream(name, batch(0, 0).pieces[0].df.where("false"), progress=hg.progress("ts", ordered=True))
+    sql = "SELECT A.id AS a, B.id AS b FROM A [RANGE 2, WA ts], B [RANGE 2, WA ts] WHERE A.k = B.k"
+    made.query("q", sql, policy=hg.subset())
+    loop = made._run(hg.overload(2.0))._loop
+    took = {}
+    for number in range(18):
+        loop.run({"A": batch(number, 0), "B": batch(number, 1)}, number)
+        took[number] = MACHINE.seconds(with_joins({}, loop.shedding.joins.did.values()))
+    assert [event["shed"] for event in loop.shedding.events] == [True, False]
+    assert max(took.values()) < 2.0

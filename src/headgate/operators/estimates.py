@@ -20,6 +20,8 @@ from headgate.shedding.subset_needs import Range
 
 #: The uniform number of a tuple, by which it is taken or not: a BIGINT.
 COIN = "_hg_coin"
+#: The rate at which a tuple was taken that has been sampled before.
+TAKEN_AT = "_hg_taken_at"
 _ID = "_hg_id"
 _LOW, _HIGH = "_low", "_high"
 _OUTLOOK = "_hg_outlook_"
@@ -93,6 +95,8 @@ class Sampling:
     """By query, the places that none of its windows needs which are not dropped."""
     groups: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
     """By query, the share of groups that is kept, by places."""
+    weighed: frozenset[str] = frozenset()
+    """The queries whose tuples have been sampled before, and say at which rate."""
 
     def leaves_out(self, query: str) -> bool:
         """Whether tuples may be left out for a query."""
@@ -117,6 +121,8 @@ class Sampling:
 
     def weight(self, query: str) -> str | None:
         """How many tuples one that is taken stands for, as SQL; nothing where all are taken."""
+        if query in self.weighed:
+            return f"1 / {TAKEN_AT}"
         rate = self.rates.get(query)
         return None if rate is None else moving(f"{1 / rate if rate else 1.0!r}D", COIN)
 

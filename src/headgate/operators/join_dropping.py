@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from headgate.operators.dropping import threshold
-from headgate.operators.estimates import COIN, tossed
+from headgate.operators.estimates import COIN
 from headgate.operators.join import join
 from headgate.operators.matching import Side, Which, matched
 from headgate.operators.sql import literal, moving, position, quoted, stacked
@@ -56,37 +56,33 @@ class ShedSide(Side):
         nothing = " OR ".join(f"{column} IS NULL" for column in columns)
         return f"CASE WHEN {nothing} THEN NULL ELSE xxhash64({', '.join(columns)}) END"
 
-    def tossed(self, df: DataFrame, seed: int) -> DataFrame:
-        """New tuples with their coins."""
-        return tossed(df, seed)
-
-    def inserted(self, plan: PairSubset, coin: str = COIN) -> str:
+    def inserted(self, plan: PairSubset) -> str:
         """Whether a tuple is kept, as SQL."""
-        return self._share(plan, f"insert_{self.which}", coin)
+        return self._share(plan, f"insert_{self.which}")
 
-    def probes(self, plan: PairSubset, coin: str = COIN) -> str:
+    def probes(self, plan: PairSubset) -> str:
         """Whether a tuple looks for others, as SQL."""
-        return self._share(plan, f"probe_{self.which}", coin)
+        return self._share(plan, f"probe_{self.which}")
 
-    def _share(self, plan: PairSubset, what: str, coin: str) -> str:
-        others = moving(threshold(getattr(plan.others, what)), coin)
+    def _share(self, plan: PairSubset, what: str) -> str:
+        others = _limit(getattr(plan.others, what))
         if not plan.known or self.key is None:
-            return f"{coin} < {others}"
-        shares = {key: getattr(own, what) for key, own in plan.known.items()}
-        whole, none = ([k for k, share in shares.items() if share == all_] for all_ in (1.0, 0.0))
-        part = [k for k, share in shares.items() if 0 < share < 1]
-        # Of all keys, only one side of one is at the margin.
-        margin = moving(threshold(shares[part[0]] if part else 0.0), coin)
-        limit = (
-            f"CASE WHEN {_KEY} IN ({_members(whole)}) THEN {threshold(1.0)}L"
-            f" WHEN {_KEY} IN ({_members(none)}) THEN {threshold(0.0)}L"
-            f" WHEN {_KEY} IN ({_members(part)}) THEN {margin} ELSE {others} END"
-        )
-        return f"{_KEY} IS NOT NULL AND {coin} < {limit}"
+            return f"{COIN} < {others}"
+        # Of all keys, only two are at the margin: of what there is time for, and of what there is room for.
+        alike: dict[float, list[int]] = {1.0: [], 0.0: []}
+        for key, shares in plan.known.items():
+            alike.setdefault(getattr(shares, what), []).append(key)
+        parts = [*alike.items(), *([(0.0, [])] * (4 - len(alike)))]
+        cases = " ".join(f"WHEN {_KEY} IN ({_members(keys)}) THEN {_limit(share)}" for share, keys in parts)
+        return f"{_KEY} IS NOT NULL AND {COIN} < CASE {cases} ELSE {others} END"
 
     def keyed(self, df: DataFrame, plan: PairSubset) -> DataFrame:
         """Tuples with the hash of their keys, if the plan looks at it."""
         return df.withColumn(_KEY, F.expr(self.key)) if plan.known and self.key is not None else df
+
+    def is_known(self, plan: PairSubset) -> str:
+        """Whether the plan knows the key of a tuple, as SQL."""
+        return f"coalesce({_KEY} IN ({_members(list(plan.known))}), false)" if plan.known and self.key else "false"
 
     def taken(self, plan: PairSubset, df: DataFrame) -> DataFrame:
         """The new tuples that do anything at all."""
@@ -103,6 +99,15 @@ class ShedSide(Side):
         return self.keyed(df, plan).where(self.probes(plan)).drop(_KEY)
 
     @property
+    def window(self) -> Number:
+        """For how long a tuple that is the earlier one can be met."""
+        match self.node.conditions[0]:
+            case Band(before=before, after=after):
+                return after if self.which == "left" else before
+            case same:
+                return same.size
+
+    @property
     def place(self) -> str:
         """The attribute that tells which of two tuples is the earlier one."""
         return self.attributes[0]
@@ -117,15 +122,6 @@ class SampledSide(ShedSide):
         kinds = {COIN: T.LongType(), _RATE: T.DoubleType(), _SLOTS: T.IntegerType(), _LAST: T.IntegerType()}
         return T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])
 
-    @property
-    def window(self) -> Number:
-        """For how long a tuple that is the earlier one can be met."""
-        match self.node.conditions[0]:
-            case Band(before=before, after=after):
-                return after if self.which == "left" else before
-            case same:
-                return same.size
-
     def flipped(self, df: DataFrame, plan: PairSample) -> DataFrame:
         """New tuples, tossed, with what is kept of their coins."""
         cut = plan.coins.left if self.which == "left" else plan.coins.right
@@ -136,6 +132,11 @@ class SampledSide(ShedSide):
         return df.withColumns(
             {_RATE: F.expr(rate), _SLOTS: F.expr(f"{cut or 0}"), _LAST: F.expr(f"CAST({last} AS INT)")}
         )
+
+    @property
+    def succeeds(self) -> str:
+        """Whether any coin of a tuple says yes, as SQL."""
+        return f"{_SLOTS} = 0 OR {_LAST} >= 0"
 
     def can_match(self, df: DataFrame, told: Mapping[str, Punctuation]) -> str:
         """Whether a tuple can still be in a pair of the sample, as SQL.
@@ -214,7 +215,7 @@ def sampled_pairs(
     by_pairs = f"pmod({places}, {CIRCLE}L) < least({rate}, {now}) * {CIRCLE}D"
     by_slots = f"pmod(xxhash64({coin}, {slot}), {CIRCLE}L) < ({rate}) * {CIRCLE}D"
     # A rate that is lower than when the earlier tuple was read is made up for by a coin of the pair's own.
-    thinned = f"pmod(xxhash64({', '.join(coins)}), {CIRCLE}L) < {now} / ({rate}) * {CIRCLE}D"
+    thinned = f"pmod(xxhash64({', '.join(coins)}), {CIRCLE}L) * ({rate}) < {now} * {CIRCLE}D"
     taken = f"CASE WHEN ({slots}) = 0 THEN {by_pairs} ELSE {by_slots} AND {thinned} END"
     names = [_of(side.which, field.name) for side in sides for field in side.extra]
     return found.where(taken).withColumn(SAMPLING_RATE, F.expr(f"least({rate}, {now})")).drop(*names)
@@ -230,6 +231,11 @@ def _named(side: SampledSide, df: DataFrame) -> DataFrame:
 
 def _of(which: Which, column: str) -> str:
     return f"{column}_{which}"
+
+
+def _limit(share: float) -> str:
+    """The number that the coins of so many tuples are below."""
+    return moving(threshold(share), COIN)
 
 
 def _members(keys: Sequence[int]) -> str:

@@ -4,42 +4,68 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from sqlglot import exp
 
+from headgate.operators.estimates import tossed
 from headgate.operators.join_dropping import SampledSide, ShedSide, sampled_pairs, subset_pairs
-from headgate.operators.matching import Side
+from headgate.operators.join_look import left_out, look, seen, took_part
+from headgate.operators.join_room import Room
+from headgate.operators.matching import Side, Which
+from headgate.operators.sql import stacked
+from headgate.plan.feeds import feeds
 from headgate.plan.nodes import SAMPLING_RATE, Field, Filter, Named, Node, Project, Source
-from headgate.plan.stages import ANSWERS
+from headgate.plan.stages import ANSWERS, origins
 from headgate.runtime.evaluate import answer
 from headgate.runtime.tuples import Keeper
-from headgate.shedding.join_cost import Shares
-from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset, restored
-from headgate.shedding.policy import Sample, Subset, shed_join
+from headgate.shedding.join_cost import NOTHING
+from headgate.shedding.join_eviction import Worth, worth
+from headgate.shedding.join_plan import WARM, JoinPlan, PairSample, PairSubset, restored
+from headgate.shedding.join_planner import dropped_always, sampled_always, sampled_within, within_room, within_time
+from headgate.shedding.join_statistics import JoinStatistics, Seen
+from headgate.shedding.join_work import Prices, Work, work
+from headgate.shedding.policy import BY_KEY, Sample, Subset, sampled_join, shed_join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from headgate.plan.stages import Continuous, Stage
+    from headgate.shedding.join_keys import KeyLoads
     from headgate.shedding.policy import Policy
+
+_SIDES: tuple[Which, Which] = ("left", "right")
+_JOIN, _SIDE = "_hg_join", "_hg_side"
+#: How much the last batch counts in what part of a stream's tuples comes to a join.
+_RECENT = 0.3
 
 
 def shed_keeper(keeper: Keeper, queries: Mapping[str, Continuous], policies: Mapping[str, Policy]) -> Keeper:
     """What keeps the tuples of a side of a join: with their coins, if the join is shed."""
-    query = next((q for q in queries.values() if (join := shed_join(q)) and join.name == keeper.stage), None)
-    if query is None or not isinstance(keeper.side, Side):
+    policy = next((p for stage, p in _shed(queries, policies).values() if stage.name == keeper.stage), None)
+    if policy is None or not isinstance(keeper.side, Side):
         return keeper
-    match policies[query.name]:
-        case Subset():
-            side: ShedSide = ShedSide(keeper.side.node, keeper.side.which)
-        case Sample():
-            side = SampledSide(keeper.side.node, keeper.side.which)
-        case _:
-            return keeper
+    kind = SampledSide if isinstance(policy, Sample) else ShedSide
+    side = kind(keeper.side.node, keeper.side.which)
     return replace(keeper, side=side, schema=StructType([*keeper.schema, *side.extra]))
+
+
+def _shed(
+    queries: Mapping[str, Continuous], policies: Mapping[str, Policy]
+) -> dict[str, tuple[Stage, Subset | Sample]]:
+    """The joins that are shed, and how, by query."""
+    found: dict[str, tuple[Stage, Subset | Sample]] = {}
+    for name, query in queries.items():
+        policy, stage = policies[name], shed_join(query)
+        if isinstance(policy, Subset) and stage is not None:
+            found[name] = (stage, policy)
+        elif (sampled := sampled_join(query, policy)) is not None:
+            found[name] = sampled
+    return found
 
 
 class JoinDrops:
@@ -48,17 +74,21 @@ class JoinDrops:
     def __init__(self, plans: Mapping[str, Any], batch: int) -> None:
         self.plans: dict[str, JoinPlan] = {stage: restored(document) for stage, document in plans.items()}
         self._batch = batch
+        self.came: dict[str, DataFrame] = {}
+        """The new tuples of each side, with those that do nothing."""
 
     def new(self, keeper: Keeper, df: DataFrame) -> DataFrame:
         """The new tuples of a side, with their coins, without those that do nothing."""
         plan, side = self.plans[keeper.stage], keeper.side
         assert isinstance(side, ShedSide)
         digest = hashlib.blake2b(f"{self._batch} {keeper.column}".encode(), digest_size=8).digest()
-        coins = side.tossed(df, int.from_bytes(digest, signed=True))
+        coins = tossed(df, int.from_bytes(digest, signed=True))
         if isinstance(plan, PairSubset):
+            self.came[keeper.column] = coins
             return side.taken(plan, coins)
         assert isinstance(side, SampledSide)
-        return side.flipped(coins, plan)
+        self.came[keeper.column] = side.flipped(coins, plan)
+        return self.came[keeper.column]
 
     def kept(self, keepers: Sequence[Keeper], new: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         """Of joins of which not all new tuples are kept, those that are."""
@@ -67,7 +97,8 @@ class JoinDrops:
             plan = self.plans.get(keeper.stage)
             if isinstance(plan, PairSubset):
                 assert isinstance(keeper.side, ShedSide)
-                found[keeper.column] = keeper.side.kept(plan, new[keeper.column])
+                df = keeper.side.kept(plan, new[keeper.column])
+                found[keeper.column] = df if plan.room is None else keeper.side.kept(plan.room, df)
         return found
 
     def answers(
@@ -87,28 +118,199 @@ class JoinDrops:
         return None if found is None else answer(_with_rate(stage.behind), {ANSWERS: found})
 
 
-class JoinShedding:
-    """Decides what is left out of joins."""
+class _Shed:
+    """One join that is shed: its policy, and what is known of it."""
 
-    def __init__(self, queries: Mapping[str, Continuous], policies: Mapping[str, Policy]) -> None:
-        joins = {
-            name: shed_join(query) for name, query in queries.items() if isinstance(policies[name], Subset | Sample)
+    def __init__(self, query: Continuous, stage: Stage, policy: Subset | Sample, state: Mapping[str, Any]) -> None:
+        assert stage.join is not None
+        self.stage, self.policy = stage, policy
+        kind = SampledSide if isinstance(policy, Sample) else ShedSide
+        self.sides: dict[str, ShedSide] = {which: kind(stage.join, which) for which in _SIDES}
+        left, right = (float(side.window) for side in self.sides.values())
+        self.statistics = JoinStatistics((left, right), state.get("statistics"))
+        stages = {own.name: own for own in query.stages}
+        below = [[origins(feed.stream, stages) for feed in feeds(side.plan)] for side in self.sides.values()]
+        self.streams = [frozenset[str]().union(*own) for own in below]
+        self.shares: list[float] = list(state.get("shares", (1.0, 1.0)))
+        """The tuples of each side for each one that its streams bring."""
+        self.left_out: dict[str, dict[str, dict[str, int]]] = deepcopy(state.get("left_out", {}))
+        self.before: KeyLoads | None = None
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "statistics": self.statistics.state(),
+            "shares": list(self.shares),
+            "left_out": deepcopy(self.left_out),
         }
-        self._stages = {name: stage for name, stage in joins.items() if stage is not None}
-        self._policies = {name: policies[name] for name in self._stages}
 
-    def decide(self) -> dict[str, Any]:
-        """What to leave out of a batch, by join."""
+    @property
+    def fixed(self) -> bool:
+        """Whether always the same is left out."""
+        return (self.policy.rate if isinstance(self.policy, Sample) else self.policy.drop) is not None
+
+    @property
+    def counts_keys(self) -> bool:
+        """Whether it matters which keys are frequent."""
+        return isinstance(self.policy, Subset) and self.policy.method in (None, BY_KEY)
+
+    def expected(self, tuples: Mapping[str, float] | None) -> KeyLoads | None:
+        """What comes to the join where streams bring so many tuples, or as many as they did of late."""
+        if not self.statistics.known:
+            return None
+        if tuples is None:
+            return self.statistics.loads(self.statistics.tuples)
+        both = zip(self.streams, self.shares, strict=True)
+        return self.statistics.loads([share * sum(tuples.get(s, 0.0) for s in own) for own, share in both])
+
+    def plan(self, tuples: Mapping[str, float] | None, prices: Prices, budget: float | None = None) -> JoinPlan:
+        """What to leave out, with a budget of so many seconds, or without one."""
+        loads, scale = self.expected(tuples), self.statistics.scale
+        if isinstance(self.policy, Sample):
+            if loads is None or budget is None or self.fixed:
+                return sampled_always(self.policy, loads, prices, scale)
+            return sampled_within(self.policy, loads, prices, scale, budget)
+        if loads is None or budget is None or self.fixed:
+            plan = dropped_always(self.policy, loads)
+        else:
+            plan = within_time(self.policy, loads, prices, scale, budget, self.before)
+        return plan if loads is None else within_room(self.policy, loads, plan)
+
+    def work(self, tuples: Mapping[str, float] | None, plan: JoinPlan) -> Work:
+        """What a batch does under a plan."""
+        loads = self.expected(tuples)
+        return Work() if loads is None else work(loads, plan).scaled(self.statistics.scale)
+
+    @property
+    def room(self) -> Room | None:
+        """The room for kept tuples, with what they are worth."""
+        if isinstance(self.policy, Sample) or self.policy.max_state is None:
+            return None
+        loads = self.expected(None)
+        left, right = (worth(loads, which) if loads is not None else Worth((), 0.0) for which in _SIDES)
+        return Room(self.stage.name, self.policy.max_state, self.sides, {"left": left, "right": right})
+
+    def observe(
+        self, rows: Mapping[str, Mapping[str, Any]], tuples: Mapping[str, int], pairs: int, plan: JoinPlan
+    ) -> None:
+        """Takes in what a look at the new tuples has found, and how many pairs came of them."""
+        self.before = self.expected(None) if self.counts_keys else None
+        found = [seen(rows[which]) if which in rows else Seen() for which in _SIDES]
+        self.statistics.observe(found, pairs, plan)
+        for number, (own, streams) in enumerate(zip(found, self.streams, strict=True)):
+            if came := sum(tuples.get(s, 0) for s in streams):
+                self.shares[number] += _RECENT * (own.tuples / came - self.shares[number])
+        for which, row in rows.items():
+            known = self.left_out.setdefault(which, {})
+            for name, counts in left_out(row).items():
+                total = known.get(name, {})
+                known[name] = {what: total.get(what, 0) + count for what, count in counts.items()}
+
+
+class JoinShedding:
+    """Decides what is left out of joins, and follows what that does."""
+
+    def __init__(
+        self, queries: Mapping[str, Continuous], policies: Mapping[str, Policy], state: Mapping[str, Any]
+    ) -> None:
+        self._joins: dict[str, _Shed] = {}
+        self.did: dict[str, Work] = {}
+        """What joins did in the last batch."""
+        for name, (stage, policy) in _shed(queries, policies).items():
+            self._joins[name] = _Shed(queries[name], stage, policy, state.get("joins", {}).get(name, {}))
+        self.estimated = {name: join.stage.name for name, join in self._joins.items() if join.stage.name != name}
+        """By query with an aggregate over pairs, the join that these are sampled of."""
+
+    def state(self) -> dict[str, Any]:
+        """What is known, as JSON has it."""
+        return {"joins": {name: join.state() for name, join in self._joins.items()}} if self._joins else {}
+
+    @property
+    def stages(self) -> frozenset[str]:
+        """The joins that are shed."""
+        return frozenset(join.stage.name for join in self._joins.values())
+
+    def plans(
+        self,
+        tuples: Mapping[str, float] | None,
+        prices: Prices,
+        budgets: Mapping[str, float] | None = None,
+        warm: bool = False,
+    ) -> dict[str, JoinPlan]:
+        """What to leave out, by query, where streams bring so many tuples; with `warm`, nothing, in the shed form."""
         found = {}
-        for name, stage in self._stages.items():
-            match self._policies[name]:
-                case Sample(rate=rate):
-                    plan: JoinPlan = PairSample(rate or 1.0)
-                case Subset(drop=drop):
-                    share = 1 - (drop or 0.0)
-                    plan = PairSubset(Shares(share, share)) if drop else PairSubset()
-            found[stage.name] = plan.document()
+        for name, join in self._joins.items():
+            plan = join.plan(tuples, prices, None if budgets is None else budgets.get(name))
+            found[name] = PairSubset(why=WARM) if warm and plan == PairSubset() else plan
         return found
+
+    def documents(self, plans: Mapping[str, JoinPlan], tuples: Mapping[str, float] | None = None) -> dict[str, Any]:
+        """Plans as a decision has them, by stage, with the pairs that are expected of them."""
+        return {
+            self._joins[name].stage.name: plan.document() | {"pairs": self._joins[name].work(tuples, plan).pairs}
+            for name, plan in plans.items()
+        }
+
+    def gone(self) -> dict[str, JoinPlan]:
+        """Everything left out that can be."""
+        return {
+            name: PairSample(0.0) if isinstance(join.policy, Sample) else PairSubset(NOTHING)
+            for name, join in self._joins.items()
+            if not join.fixed
+        }
+
+    def work(self, tuples: Mapping[str, float], plans: Mapping[str, JoinPlan]) -> dict[str, Work]:
+        """What joins do in a batch, by query."""
+        return {name: self._joins[name].work(tuples, plan) for name, plan in plans.items()}
+
+    def reach(self, query: str) -> float:
+        """How far apart the tuples of a pair can be."""
+        return max(float(side.window) for side in self._joins[query].sides.values())
+
+    def rooms(self) -> list[Room]:
+        """The joins with room for so many tuples only."""
+        return [room for join in self._joins.values() if (room := join.room) is not None]
+
+    def observe(
+        self, drops: JoinDrops, tuples: Mapping[str, int], pairs: Mapping[str, int], held: Mapping[str, int]
+    ) -> None:
+        """Looks at the new tuples of a batch, with those that were left out, and takes in what came of them.
+
+        `tuples` are those of streams, `held` the ones that joins had kept before.
+        """
+        looks = []
+        for join in self._joins.values():
+            name = join.stage.name
+            for which, side in join.sides.items():
+                if (df := drops.came.get(f"{name}:{which}")) is not None:
+                    found = look(side, df, drops.plans[name], join.counts_keys)
+                    looks.append(found.withColumn(_JOIN, F.lit(name)).withColumn(_SIDE, F.lit(which)))
+        every = [row.asDict() for row in stacked(looks).collect()] if looks else []
+        for join in self._joins.values():
+            name = join.stage.name
+            if rows := {row[_SIDE]: row for row in every if row[_JOIN] == name}:
+                join.observe(rows, tuples, pairs.get(name, 0), drops.plans[name])
+                looking, kept = (sum(took_part(row, what) for row in rows.values()) for what in ("looking", "kept"))
+                self.did[name] = Work(looking + kept, kept, held[name], pairs.get(name, 0))
+
+    def explain(self, decided: Mapping[str, Any]) -> list[str]:
+        """What was left out of each join in the last batch, and why."""
+        plans = {name: restored(decided[j.stage.name]) for name, j in self._joins.items() if j.stage.name in decided}
+        return [f"join {name}: {plan.why}" for name, plan in plans.items() if plan.why]
+
+    def status(self, decided: Mapping[str, Any]) -> dict[str, Any]:
+        """What is left out of each join, why, and how much of it has been so far."""
+        found = {}
+        for name, join in self._joins.items():
+            plan = restored(decided[join.stage.name]) if join.stage.name in decided else None
+            found[name] = {
+                "plan": plan.why if plan is not None else "",
+                "shares": plan.others if isinstance(plan, PairSubset) else plan.rate if plan is not None else None,
+                "keys": len(plan.known or {}) if isinstance(plan, PairSubset) else 0,
+                "expected": decided.get(join.stage.name, {}).get("pairs"),
+                "delivered": self.did[join.stage.name].pairs if join.stage.name in self.did else 0,
+                "left_out": join.left_out,
+            }
+        return {"joins": found} if found else {}
 
 
 def _with_rate(plan: Node) -> Node:

@@ -25,7 +25,7 @@ from pyspark.sql.types import StructField, StructType
 from headgate.operators.closing import Closing, answers
 from headgate.operators.dropping import pushed_down
 from headgate.operators.estimates import (
-    EVERYTHING,
+    TAKEN_AT,
     Sampling,
     high,
     is_outlook,
@@ -273,12 +273,13 @@ class Loop:
             manifest = replace(manifest, highest=manifest.highest | self._highest(manifest, figures))
             self._advance(manifest)
             self.shedding.sampled(figures, sampling.rates, self.manifest, manifest)
+            self.shedding.pairs_sampled(figures, self._keeping.drops.plans)
             punctuated = self._told(manifest, decision["now"])
             given: dict[str, int] = {}
             for level in self.levels:
                 if level is not first:
                     streams = self._looked_up(level, streams, tables)
-                    manifest, _ = self._ingest(level, streams, manifest, EVERYTHING, {}, figures)
+                    manifest, _ = self._ingest(level, streams, manifest, self._behind_joins, {}, figures)
                 passed_on(level, punctuated)
                 now_closed = closed_windows(level, manifest, punctuated)
                 closing = closings(level, manifest, now_closed, punctuated.boxes)
@@ -305,7 +306,7 @@ class Loop:
             source_batch=self.manifest.source_batch if source_batch is None else source_batch,
             progress={name: tracker.state() for name, tracker in self.trackers.items()},
         )
-        given = {name: count for name, count in given.items() if name in self.queries}
+        pairs, given = given, {name: count for name, count in given.items() if name in self.queries}
         dropped = self.shedding.lost(decision["shed"], self.manifest, manifest)
         counters = {"rows": rows, "answers": given, "late": late, "bad": bad, "shed": shed, "dropped": dropped}
         for what, counted in counters.items():
@@ -313,12 +314,15 @@ class Loop:
         with plain_errors():
             manifest = self._state.compacted(self._state.purged(manifest), self.batch)
             told = read_places(manifest.told)
-            manifest = self._tuples.compacted(self._tuples.purged(manifest, told), self.batch, told)
+            rooms = self.shedding.joins.rooms()
+            manifest = self._tuples.compacted(self._tuples.purged(manifest, told), self.batch, told, rooms)
+            before = {stage: self._tuples.count(self.manifest, stage) for stage in self.shedding.joins.stages}
+            self.shedding.joins.observe(self._keeping.drops, rows, pairs, before)
         watch.lap("compact")
         self.shedding.closed(manifest)
         if found:
-            answers, seconds = sum(given.values()), sum(watch.laps.values())
-            manifests = (self.manifest, manifest)
+            answers = sum(count for name, count in given.items() if name not in self.shedding.joins.stages)
+            seconds, manifests = sum(watch.laps.values()), (self.manifest, manifest)
             self.shedding.observe(
                 decision["shed"], amounts, figures, self._outlooks, manifests, answers, seconds, interval
             )
@@ -751,7 +755,14 @@ class Loop:
 
     def _stream(self, stage: str) -> DataFrame:
         """The answers of a stage in this batch, as the stream that the next one reads."""
+        if stage in self.shedding.joins.estimated.values():
+            return self.answers(stage, self.batch).withColumnRenamed(SAMPLING_RATE, TAKEN_AT)
         return self.answers(stage, self.batch).drop(SAMPLING_RATE)
+
+    @property
+    def _behind_joins(self) -> Sampling:
+        """What is left out of the answers of stages: nothing, but pairs of joins may have been sampled."""
+        return Sampling({}, self.batch, weighed=frozenset(self.shedding.joins.estimated))
 
     def _answers(self, stage: str, batch: int) -> str:
         """Where the answers of a stage, and of all others of its depth and kind, are in a batch."""

@@ -34,6 +34,8 @@ class StateFiles:
     """The depth of the stages whose rows it has."""
     merges: int = 0
     """How often its rows have been merged with others."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Of kept tuples, how many each side of a join has."""
 
     @property
     def paths(self) -> list[str]:

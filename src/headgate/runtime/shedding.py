@@ -23,10 +23,22 @@ from headgate.runtime.join_shedding import JoinShedding
 from headgate.runtime.rhythm import Rhythm
 from headgate.runtime.sampled import Sampled
 from headgate.runtime.subsets import Spans, Subsets
-from headgate.runtime.workload import PRIOR, READ, SET, Load, Shed, Workload, leaf, segment
+from headgate.runtime.workload import (
+    PRIOR,
+    READ,
+    SET,
+    Load,
+    Shed,
+    Workload,
+    join_prices,
+    leaf,
+    segment,
+    with_joins,
+)
 from headgate.shedding.controller import Controller, Overload
 from headgate.shedding.costs import CostModel
 from headgate.shedding.estimate_plan import Budget, EstimatePlan, estimate_plan
+from headgate.shedding.join_plan import JoinPlan, PairSample
 from headgate.shedding.placement import place
 from headgate.shedding.policy import Estimate
 from headgate.shedding.statistics import Arrived, Passed, Statistics, Summed
@@ -40,6 +52,7 @@ if TYPE_CHECKING:
     from headgate.progress import Punctuation
     from headgate.runtime.level import Level
     from headgate.runtime.manifest import Manifest
+    from headgate.shedding.join_work import Prices
     from headgate.shedding.policy import Policy
 
 _log = logging.getLogger(__name__)
@@ -94,11 +107,13 @@ class Shedding:
         state: Mapping[str, Any],
     ) -> None:
         self._first, self._stages, self._policies, self.overload = levels[0], stages, policies, overload
-        self._estimated = {name: p for name, p in policies.items() if isinstance(p, Estimate)}
         self.subsets = Subsets(queries, policies, state)
-        self.joins = JoinShedding(queries, policies)
+        self.joins = JoinShedding(queries, policies, state)
+        estimated = {name: p for name, p in policies.items() if isinstance(p, Estimate)}
+        self._estimated = {name: p for name, p in estimated.items() if name not in self.joins.estimated}
+        self._streams = {name: query.streams for name, query in queries.items()}
         self._suspended: dict[str, str] = dict(state.get("suspended", {}))
-        self.workload = Workload(levels[0], policies)
+        self.workload = Workload(levels[0], policies, self.joins.stages)
         self.statistics, self.costs = Statistics(), CostModel(PRIOR)
         self.controller = Controller(overload) if overload else None
         self._learns = overload is not None or "costs" in state
@@ -119,7 +134,7 @@ class Shedding:
     def state(self) -> dict[str, Any]:
         """What the next one needs to go on from here, as JSON has it."""
         sampled = {name: own.state() for name, own in self._sampled.items() if name in self._policies and own.spans}
-        decided = self.subsets.state() | ({"sampled": sampled} if sampled else {})
+        decided = self.subsets.state() | self.joins.state() | ({"sampled": sampled} if sampled else {})
         if not self._learns:
             return decided
         return {
@@ -152,13 +167,15 @@ class Shedding:
         streams are punctuated as far as has been `told`, and so many rows of state are `due` to be merged.
         """
         fixed = {name: p.rate for name, p in self._estimated.items() if p.rate is not None}
+        prices = join_prices(self.costs.coefficients)
         if self.controller is None or not amounts:
             self.subsets.decide(manifest, spans, {})
-            return Decided(fixed, self.subsets.state(), self.joins.decide())
+            return Decided(fixed, self.subsets.state(), self.joins.documents(self.joins.plans(None, prices)))
         interval = interval or self.controller.overload.target
         load = Load(self._expected(amounts, interval), self._partials, self._rhythm.usual)
+        joins = self.joins.plans(load.tuples, prices, warm=not self.costs.calibrated and manifest.batch % 2 == 1)
         # Whether to shed is a matter of what batches do on average; how much, of what this one will do.
-        exact = self._predicted(load, Shed(fixed))
+        exact = self._predicted(load, Shed(fixed, joins=joins))
         nothing = Load(dict.fromkeys(load.tuples, 0.0), load.partials, load.upkeep)
         decision = self.controller.decide(
             exact_seconds=exact,
@@ -173,20 +190,31 @@ class Shedding:
             if not self.costs.calibrated and manifest.batch % 2:
                 # As samples that take everything: what sampling costs is known, and its code warm, when it is needed.
                 fixed = dict.fromkeys(self._estimated, 1.0) | fixed
-            return Decided(fixed, self.subsets.state(), self.joins.decide(), predicted=exact, event=event)
+            documents = self.joins.documents(joins, load.tuples)
+            return Decided(fixed, self.subsets.state(), documents, predicted=exact, event=event)
         load = replace(load, upkeep=self._rhythm.expected(manifest, told, load.tuples, due))
-        left = self._left(load, decision.budget_seconds)
+        left = self._left(load, joins, decision.budget_seconds)
+        joins = self.joins.plans(load.tuples, prices, self._join_budgets(load, joins, prices, left))
         needed = self._drop(manifest, spans, load, left, interval)
-        self.plan = self._plan(load, needed, decision.budget_seconds)
+        self.plan = self._plan(load, Shed(dict.fromkeys(self._estimated, 0.0), needed, joins), decision.budget_seconds)
         rates = self.workload.rates({name: outlook.rate for name, outlook in self.plan.queries.items()})
-        predicted = self._predicted(load, Shed(rates, needed))
-        joins = self.joins.decide()
-        return Decided(rates, self.subsets.state(), joins, True, predicted, event, needed, self._suspended)
+        predicted = self._predicted(load, Shed(rates, needed, joins))
+        documents = self.joins.documents(joins, load.tuples)
+        return Decided(rates, self.subsets.state(), documents, True, predicted, event, needed, self._suspended)
 
-    def _left(self, load: Load, budget: float) -> float:
+    def _join_budgets(self, load: Load, joins: Mapping[str, JoinPlan], prices: Prices, left: float) -> dict[str, float]:
+        """The seconds that each join has, where so much of all work that can be shed is left."""
+        found = {}
+        for name, least in self.joins.work(load.tuples, self.joins.gone()).items():
+            (every,) = self.joins.work(load.tuples, {name: joins[name]}).values()
+            found[name] = prices.seconds(least) + left * (prices.seconds(every) - prices.seconds(least))
+        return found
+
+    def _left(self, load: Load, joins: Mapping[str, JoinPlan], budget: float) -> float:
         """Which part of the work that can be shed a budget has room for: all policies bear their part of the rest."""
-        gone = Shed(dict.fromkeys(self._estimated, 0.0), dict.fromkeys(self.subsets.policies, 0.0))
-        must, everything = self._predicted(load, gone), self._predicted(load, Shed())
+        no_windows = dict.fromkeys(self.subsets.policies, 0.0)
+        gone = Shed(dict.fromkeys(self._estimated, 0.0), no_windows, {**joins, **self.joins.gone()})
+        must, everything = self._predicted(load, gone), self._predicted(load, Shed(joins=joins))
         return min(max((budget - must) / (everything - must), 0.0), 1.0) if everything > must else 1.0
 
     def _drop(self, manifest: Manifest, spans: Spans, load: Load, left: float, interval: float) -> dict[str, float]:
@@ -232,11 +260,11 @@ class Shedding:
         return tuples
 
     def _predicted(self, load: Load, shed: Shed) -> float:
-        return self.costs.predict(self.workload.amounts(load, shed, self.statistics))
+        amounts = self.workload.amounts(load, shed, self.statistics)
+        return self.costs.predict(with_joins(amounts, self.joins.work(load.tuples, shed.joins).values()))
 
-    def _plan(self, load: Load, needed: Mapping[str, float], capacity: float) -> EstimatePlan:
+    def _plan(self, load: Load, shed: Shed, capacity: float) -> EstimatePlan:
         """The rates that keep a batch within a capacity; where none do, those that add little to what must be."""
-        shed = Shed(dict.fromkeys(self._estimated, 0.0), needed)
         trees = self.workload.trees(load, shed, self.statistics, self.costs.coefficients, self._constants())
         held = place(trees, {q.name: q.fixed_rate or 0.0 for q in trees.queries}).load
         fixed = max(self._predicted(load, shed) - held, 0.0)
@@ -291,6 +319,22 @@ class Shedding:
                 told = rate < 1 or (self.controller is not None and not self.costs.calibrated)
                 if told and ends[0] is not None and ends[0] <= ends[1]:
                     self._sampled[query] = self._sampled.get(query, Sampled()).then(ends[0], ends[1], rate)
+
+    def pairs_sampled(self, figures: Mapping[str, Any], plans: Mapping[str, JoinPlan]) -> None:
+        """Takes note of the rates that the pairs of a batch were taken at, and of where their tuples can be.
+
+        A pair has the rate of the batch of its earlier tuple, if that was lower, and so it is within reach of either.
+        """
+        for query, join in self.joins.estimated.items():
+            plan, ends = plans[join], ("lowest", "highest")
+            lows, highs = ([from_spark(figures.get(figure(s, end))) for s in self._streams[query]] for end in ends)
+            low, high = (
+                min((p for p in lows if p is not None), default=None),
+                max((p for p in highs if p is not None), default=None),
+            )
+            if isinstance(plan, PairSample) and plan.rate < 1 and low is not None and high is not None:
+                reach = math.ceil(self.joins.reach(query))
+                self._sampled[query] = self._sampled.get(query, Sampled()).then(low - reach, high + reach, plan.rate)
 
     def fates(self, level: Level, closings: Mapping[str, Closing]) -> dict[str, Fate]:
         """What has become of the windows that close."""
@@ -347,6 +391,7 @@ class Shedding:
         upkeep = self._rhythm.observe(*manifests, tuples, answers)
         load = Load({s: float(n) for s, n in tuples.items()}, self._partials, upkeep)
         did = self.workload.amounts(load, Shed(rates, decided.get("needed", {})), self.statistics)
+        did = with_joins(did, self.joins.did.values())
         self.controller.observe(predicted=self.costs.predict(did), observed=seconds)
         self.costs.observe(did, seconds)
 
@@ -401,10 +446,13 @@ class Shedding:
 
     def status(self, decided: Mapping[str, Any] | None) -> dict[str, Any]:
         """What is shed, what is known, and what follows from it."""
-        if self.overload is None or decided is None:
+        if decided is None:
             return {}
+        joins = self.joins.status(decided["joins"])
+        if self.overload is None:
+            return joins
         sampled = {n: r for n, r in decided["rates"].items() if r < 1}
-        return {
+        return joins | {
             "shedding": {
                 "active": decided["shedding"],
                 "target": self.overload.target,
@@ -424,7 +472,12 @@ class Shedding:
 
     def explain(self, decided: Mapping[str, Any] | None) -> str:
         """The trees of the streams with what is kept where, and what is expected of it."""
-        if self.overload is None or decided is None:
+        if decided is None:
+            return ""
+        return "\n".join(filter(None, [self._explained(decided), *self.joins.explain(decided["joins"])]))
+
+    def _explained(self, decided: Mapping[str, Any]) -> str:
+        if self.overload is None:
             return ""
         allowed = f"batches take at most {self.overload.target:g} s"
         if not decided["shedding"]:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headgate.operators.holding import Held, HeldByPartition
+from headgate.operators.join_room import Room
 from headgate.operators.matching import Side
 from headgate.operators.sql import position, quoted, stacked
 from headgate.runtime.faults import reach
@@ -89,9 +90,13 @@ class Tuples:
 
         return replace(manifest, tuples=tuple(f for f in manifest.tuples if needed(f.spans)))
 
-    def compacted(self, manifest: Manifest, batch: int, told: Told) -> Manifest:
-        """The manifest with all files as one, without the tuples that are not needed any more, where they are many."""
-        if len(manifest.tuples) < _FOLDERS:
+    def compacted(self, manifest: Manifest, batch: int, told: Told, rooms: Sequence[Room] = ()) -> Manifest:
+        """The manifest with all files as one, without the tuples that are not needed any more, where they are many.
+
+        Of joins that have no room for all that are needed, the least useful ones are let go.
+        """
+        full = [room for room in rooms if self.count(manifest, room.stage) > room.tuples]
+        if len(manifest.tuples) < _FOLDERS and not full:
             return manifest
         live = {}
         for keeper in self.keepers:
@@ -99,20 +104,31 @@ class Tuples:
             if rows is not None:
                 live[keeper.column] = rows
         folder = f"{_TUPLES}/{batch_name(batch)}-m"
-        merged = self._written(replace(manifest, tuples=()), folder, live)
+        merged = self._written(replace(manifest, tuples=()), folder, live, full)
         reach("compacted")
         return merged
 
-    def _written(self, manifest: Manifest, folder: str, live: Mapping[str, DataFrame]) -> Manifest:
-        parts, figures = [], []
+    def count(self, manifest: Manifest, stage: str) -> int:
+        """How many tuples of a stage are kept, with those that nobody needs any more."""
+        return sum(f.counts.get(keeper.column, 0) for keeper in self.of(stage) for f in manifest.tuples)
+
+    def _written(
+        self, manifest: Manifest, folder: str, live: Mapping[str, DataFrame], full: Sequence[Room] = ()
+    ) -> Manifest:
+        parts: dict[str, DataFrame] = {}
+        figures, rooms = [], {room.stage: room for room in full}
         for i, (column, df) in enumerate(live.items()):
             keeper = next(k for k in self.keepers if k.column == column)
             place = F.expr(f"CAST({position(df, keeper.side.attributes[0])} AS DOUBLE)").alias(_PLACE)
-            parts.append(df.select(F.struct("*").alias(column), place))
+            ranks = rooms[keeper.stage].ranks(df, keeper.side.which) if keeper.stage in rooms else []
+            parts[column] = df.select(F.struct("*").alias(column), place, *ranks)
             own = f"CASE WHEN {quoted(column)} IS NOT NULL THEN {_PLACE} END"
-            figures += [f"min({own}) AS first_{i}", f"max({own}) AS last_{i}"]
+            figures += [f"min({own}) AS first_{i}", f"max({own}) AS last_{i}", f"count({quoted(column)}) AS count_{i}"]
         observed = Observation()
-        everything = stacked(parts)
+        for room in full:
+            both = [parts.pop(keeper.column) for keeper in self.of(room.stage) if keeper.column in parts]
+            parts |= {room.stage: room.most_useful(stacked(both))} if both else {}
+        everything = stacked(parts.values())
         figures.append("count(*) AS rows")
         counted = everything.observe(observed, F.expr(f"struct({', '.join(figures)})").alias("kept"))
         # They are many, and read a few times only before they are gone.
@@ -123,6 +139,7 @@ class Tuples:
         if not spans:
             return manifest
         files = self._state.written(folder, spans, found["rows"], depth=0)
+        files = replace(files, counts={column: found[f"count_{i}"] for i, column in enumerate(live)})
         return replace(manifest, tuples=(*manifest.tuples, files))
 
     def clean(self, manifest: Manifest) -> None:

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headgate.runtime.rhythm import Upkeep
 from headgate.shedding.costs import Coefficients
+from headgate.shedding.join_work import Prices, Work
 from headgate.shedding.policy import Estimate
 from headgate.shedding.tree import Kind, Query, Segment, Stream, Trees
 
 if TYPE_CHECKING:
     from headgate.operators.tables import Member, Table
     from headgate.runtime.level import Level
+    from headgate.shedding.join_plan import JoinPlan
     from headgate.shedding.policy import Policy
     from headgate.shedding.statistics import Statistics
 
 READ, REDUCED, VALUES, KEPT = "tuples read", "tuples reduced", "values reduced", "tuples kept"
 PARTIALS, CLOSINGS, ANSWERS = "partial rows", "batches that close windows", "answers"
 MERGES, MERGED = "batches that merge state", "rows of state merged"
+LOOKING, HELD, PAIRS = "tuples matched", "kept tuples read", "pairs"
 #: What these cost in relation to one another before any batch has told: measured with packets, in seconds.
 PRIOR = Coefficients(
     0.4,
-    {
-        READ: 1e-7,
-        REDUCED: 2.5e-7,
-        VALUES: 3e-8,
-        KEPT: 1e-6,
-        PARTIALS: 2e-6,
-        CLOSINGS: 0.5,
-        ANSWERS: 1e-5,
-        MERGES: 0.5,
-        MERGED: 2e-6,
-    },
+    {READ: 1e-7, REDUCED: 2.5e-7, VALUES: 3e-8, KEPT: 1e-6, PARTIALS: 2e-6}
+    | {CLOSINGS: 0.5, ANSWERS: 1e-5, MERGES: 0.5, MERGED: 2e-6}
+    | {LOOKING: 1e-6, HELD: 4e-7, PAIRS: 6e-7},
 )
 #: Instead of the number of a table: the tuples themselves are the answer.
 SET = -1
@@ -58,6 +53,8 @@ class Shed:
     rates: Mapping[str, float] = field(default_factory=dict)
     needed: Mapping[str, float] = field(default_factory=dict)
     """The part of the tuples that windows need which are not dropped."""
+    joins: Mapping[str, JoinPlan] = field(default_factory=dict)
+    """What is left out of joins that are shed."""
 
     def of(self, query: str) -> float:
         """The part of its tuples that a query takes."""
@@ -67,10 +64,12 @@ class Shed:
 class Workload:
     """The work of a flow's first level, where tuples come in; what is behind them is little, and counted as answers."""
 
-    def __init__(self, level: Level, policies: Mapping[str, Policy]) -> None:
+    def __init__(self, level: Level, policies: Mapping[str, Policy], joins: Collection[str] = ()) -> None:
         self._tables, self._policies = level.tables, policies
         self.streams = list(dict.fromkeys(f.stream for t in level.tables for f in t.feeds))
-        keeping = (*level.joining.values(), *level.holding.values(), *level.passing_on.values())
+        # What joins that are shed do is known better, and added to the rest.
+        joining = [stage for name, stage in level.joining.items() if name not in joins]
+        keeping = (*joining, *level.holding.values(), *level.passing_on.values())
         self._kept = [(stage.query, stream) for stage in keeping for stream in stage.streams]
         sets = [s for s in level.passing_on.values() if isinstance(policies[s.query], Estimate)]
         self.sets = {stage.query: stage.streams for stage in sets}
@@ -215,6 +214,18 @@ class Workload:
                     own = [effective[leaf(query, table.number, feed.stream)] for feed in table.feeds]
                     found[query] = min([found.get(query, math.inf), *own])
         return found
+
+
+def join_prices(costs: Coefficients) -> Prices:
+    """What the work of joins costs."""
+    return Prices(*(costs.each.get(name, 0.0) for name in (LOOKING, KEPT, HELD, PAIRS)))
+
+
+def with_joins(amounts: Mapping[str, float], joins: Iterable[Work]) -> dict[str, float]:
+    """The amounts of a batch with what joins that are shed do."""
+    did = sum(joins, Work())
+    more = {LOOKING: did.looking, KEPT: did.kept, HELD: did.held, PAIRS: did.pairs}
+    return {**amounts, **{name: amounts.get(name, 0.0) + amount for name, amount in more.items()}}
 
 
 def segment(table: int, stream: str) -> str:

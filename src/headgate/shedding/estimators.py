@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from headgate.aggregates import AggregateFunction, Merge, Partial, builtin
 from headgate.errors import FlowError
 from headgate.plan import words
-from headgate.plan.stages import Continuous
+from headgate.plan.stages import Continuous, Stage
 from headgate.shedding.intervals import (
     MEANS,
     SUMS,
@@ -81,12 +81,14 @@ def samplable(name: str, distinct: bool = False) -> bool:
     return function is not None and function.name in _SAMPLABLE and not distinct
 
 
-def check_estimated(query: Continuous) -> None:
-    """Raises an error if a query cannot be answered from a sample."""
+def check_estimated(query: Continuous, join: Stage | None = None) -> None:
+    """Raises an error if a query cannot be answered from a sample: of streams, or of the pairs of a join."""
     what, otherwise = f"query {query.name} cannot be estimated", "answer it exactly, hg.exact()"
-    first, *others = query.stages
+    first, *others = query.stages if join is None else query.stages[-1:]
     if others or first.holds or (first.own is not None and first.aggregate is None):
-        raise FlowError(f"{what}: only tuples of streams, or an aggregate over them, can be sampled; {otherwise}")
+        raise FlowError(
+            f"{what}: only tuples of streams, or an aggregate over them or over a join, can be sampled; {otherwise}"
+        )
     aggregate = first.aggregate
     if aggregate is None:
         return

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headgate.errors import FlowError
+from headgate.shedding.join_cost import JoinLoad
 from headgate.shedding.join_keys import KeyLoads
 
 
@@ -18,6 +19,36 @@ class Kept:
     key: Hashable
     side: Literal["left", "right"]
     remaining: float
+
+
+#: So many classes of keys are told apart by their worth.
+_CLASSES = 8
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a place in the state is worth to a tuple of a side: by classes of known keys, and for all others."""
+
+    known: tuple[tuple[float, tuple[int, ...]], ...]
+    others: float
+
+
+def worth(loads: KeyLoads, side: Literal["left", "right"]) -> Worth:
+    """What a place in the state is worth to the tuples of a side: the partners that come for one in a batch.
+
+    >>> from headgate.shedding.join_keys import KeyRates, key_loads
+    >>> worth(key_loads(KeyRates(9, {1: 8, 2: 1}), KeyRates(3, {1: 1, 2: 2}), 10, 10, keys=2), "left")
+    Worth(known=((2.0, (2,)), (1.0, (1,))), others=0.0)
+    """
+
+    def of(load: JoinLoad) -> float:
+        return load.selectivity * (load.right_rate if side == "left" else load.left_rate)
+
+    known = sorted(((of(load), key) for key, load in loads.known.items() if isinstance(key, int)), reverse=True)
+    size = max(1, -(-len(known) // _CLASSES))
+    classes = (known[i : i + size] for i in range(0, len(known), size))
+    alike = tuple((float(sum(w for w, _ in own)) / len(own), tuple(key for _, key in own)) for own in classes)
+    return Worth(alike, of(loads.others))
 
 
 def evicted(kept: Iterable[Kept], loads: KeyLoads, max_state: int) -> list[Kept]:

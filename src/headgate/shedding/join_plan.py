@@ -9,6 +9,8 @@ from typing import Any
 from headgate.shedding.join_cost import EVERYTHING, Shares
 from headgate.shedding.join_sample import Coins
 
+#: Why a plan that leaves nothing out is run as one that does: its code is warm, and its price known, when it is needed.
+WARM = "to get warm"
 #: Every tuple is kept.
 BY_PAIRS = Coins(None, None)
 
@@ -25,11 +27,13 @@ class PairSubset:
     others: Shares = EVERYTHING
     known: Mapping[int, Shares] | None = None
     why: str = ""
+    room: PairSubset | None = None
+    """What is kept behind the batch, where there is no room for all of it."""
 
     @property
     def exact(self) -> bool:
         """Whether nothing is left out, and nothing has to be looked at for that."""
-        return self.others == EVERYTHING and not self.known and not self.why
+        return self.others == EVERYTHING and not self.known and self.why != WARM
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON has it: keys that are treated alike stand together."""
@@ -37,13 +41,15 @@ class PairSubset:
         for key, shares in (self.known or {}).items():
             alike.setdefault(shares, []).append(key)
         known = [[astuple(shares), keys] for shares, keys in alike.items()]
-        return {"others": astuple(self.others), "known": known, "why": self.why}
+        room = self.room.document() if self.room is not None else None
+        return {"others": astuple(self.others), "known": known, "why": self.why, "room": room}
 
     @classmethod
     def restored(cls, document: Mapping[str, Any]) -> PairSubset:
         """The plan of a document."""
         known = {key: Shares(*shares) for shares, keys in document["known"] for key in keys}
-        return cls(Shares(*document["others"]), known or None, document["why"])
+        room = cls.restored(document["room"]) if document["room"] is not None else None
+        return cls(Shares(*document["others"]), known or None, document["why"], room)
 
 
 @dataclass(frozen=True)

@@ -150,10 +150,27 @@ def shed_join(query: Continuous) -> Stage | None:
     return last if last.join is not None and all(stage.looks_up for stage in before) else None
 
 
+def estimated_join(query: Continuous) -> Stage | None:
+    """The join of a query with an aggregate over its pairs: to estimate the answers, it is what is sampled."""
+    *before, last = query.stages
+    *before, join = before or [last]
+    joins = join.join is not None and all(stage.looks_up for stage in before)
+    return join if joins and last.aggregate is not None and not last.holds and last.streams == (join.name,) else None
+
+
+def sampled_join(query: Continuous, policy: Policy) -> tuple[Stage, Sample] | None:
+    """The join whose pairs are sampled for a query, and how; any two pairs are independent for an estimate."""
+    if isinstance(policy, Sample) and (join := shed_join(query)) is not None:
+        return join, policy
+    if isinstance(policy, Estimate) and (join := estimated_join(query)) is not None:
+        return join, Sample(policy.rate, spread=1.0, weight=policy.weight)
+    return None
+
+
 def check_policy(query: Continuous, policy: Policy) -> None:
     """Raises an error if a query cannot be shed as its policy says."""
     if isinstance(policy, Estimate):
-        check_estimated(query)
+        check_estimated(query, estimated_join(query))
     elif isinstance(policy, Sample) and shed_join(query) is None:
         raise FlowError(f"query {query.name} has no pairs to sample: only a join of streams has; use hg.estimate()")
     elif isinstance(policy, Subset):

@@ -1,0 +1,170 @@
+"""What to leave out of a join, so that it stays within the seconds, or the room, that it has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.shedding.join_coins import slots
+from headgate.shedding.join_cost import NOTHING, JoinCosts, JoinLoad, Shares, outcome
+from headgate.shedding.join_keys import KeyLoads
+from headgate.shedding.join_plan import PairSample, PairSubset
+from headgate.shedding.join_random import STRATEGIES
+from headgate.shedding.join_sample import Coins, by_pairs_cost, by_slots_cost, sample
+from headgate.shedding.join_semantic import KeyPlan, by_keys, where_it_pays
+from headgate.shedding.join_work import Prices, work
+from headgate.shedding.policy import BY_KEY, Sample, Subset
+
+Floats = NDArray[np.float64]
+#: A tuple flips so many coins at most; more would cost more than they save.
+_SLOTS = 32
+#: Of a budget that does not even suffice for all tuples to look for others, so much goes into looking.
+_LOOKING = 0.5
+#: So often the budget is halved between what is too much and what is not.
+_HALVINGS = 8
+#: The part of `max_state` that is planned with: as long as it suffices, nothing has to be evicted.
+_ROOM = 0.9
+#: Pairs are sampled at this rate at least: it adds little to what has to be done anyway.
+_LEAST = 0.01
+#: What results cost where only they count.
+_RESULTS = JoinCosts(0.0, 0.0, 1.0)
+
+
+def dropped_always(policy: Subset, loads: KeyLoads | None) -> PairSubset:
+    """The plan of a policy that drops a fraction of the pairs always, with as few tuples kept as that takes."""
+    drop = policy.drop or 0.0
+    if drop == 0:
+        return PairSubset()
+    why = f"{drop:.3g} of the pairs are dropped always"
+    if loads is None:
+        share = 1 - drop
+        return PairSubset(Shares(share, share), why=f"{why}; nothing is known of the tuples yet")
+    budget = (1 - drop) * sum(outcome(load, _RESULTS).results for load in loads.all)
+    if policy.method in (None, BY_KEY):
+        # The pairs are as many in any case. By key, fewer tuples are kept for them.
+        found = by_keys(loads, _RESULTS, budget)
+        return PairSubset(found.others, _hashes(found), f"{why}; {found.why}")
+    return PairSubset(STRATEGIES[policy.method](loads.whole, _RESULTS, budget), why=f"{why}; {policy.method}")
+
+
+def within_time(
+    policy: Subset, loads: KeyLoads, prices: Prices, scale: float, budget: float, before: KeyLoads | None = None
+) -> PairSubset:
+    """The plan that gives the most pairs in so many seconds a batch."""
+    plan = _within(policy, loads, prices, scale, budget, before)
+    # The formulas have one cost for the tuples of both sides, which differ where their windows do.
+    over = prices.seconds(work(loads, plan).scaled(scale)) / budget if budget else 1.0
+    return plan if over <= 1 else _within(policy, loads, prices, scale, budget / over, before)
+
+
+def _within(
+    policy: Subset, loads: KeyLoads, prices: Prices, scale: float, budget: float, before: KeyLoads | None
+) -> PairSubset:
+    costs, look = prices.costs(loads, scale), prices.looking * (loads.whole.left_rate + loads.whole.right_rate)
+    method, why = policy.method or BY_KEY, ""
+    if method == BY_KEY:
+        found = where_it_pays(loads, costs, max(budget - look, _LOOKING * budget), before)
+        if found.known:
+            return _by_key(loads, prices, scale, budget, found.why)
+        method, why = "probe-no-insert", found.why
+    strategy = STRATEGIES[method]
+    if look * (1 + _LOOKING) <= budget:
+        return PairSubset(strategy(loads.whole, costs, budget - look), why=why or f"{method} for all keys alike")
+    # Not even to let all tuples look is affordable: a part of them is dropped at once.
+    share = _LOOKING * budget / look
+    shares = strategy(replace(loads.whole, selectivity=loads.whole.selectivity * share), costs, budget - share * look)
+    shares = replace(shares, probe_left=shares.probe_left * share, probe_right=shares.probe_right * share)
+    return PairSubset(shares, why=f"there is time for {share:.3g} of the tuples to look for others; {why or method}")
+
+
+def _by_key(loads: KeyLoads, prices: Prices, scale: float, budget: float, why: str) -> PairSubset:
+    """The keys that there is time for, with the tuples that look for them: those of other keys are dropped at once."""
+    costs, low, high = prices.costs(loads, scale), 0.0, budget
+    plan = PairSubset(NOTHING, why=why)
+    for _ in range(_HALVINGS):
+        found = by_keys(loads, costs, (low + high) / 2)
+        tried = PairSubset(found.others, _hashes(found), why)
+        if prices.seconds(work(loads, tried).scaled(scale)) <= budget:
+            plan, low = tried, (low + high) / 2
+        else:
+            high = (low + high) / 2
+    return plan
+
+
+def _hashes(plan: KeyPlan) -> dict[int, Shares] | None:
+    return {key: shares for key, shares in plan.known.items() if isinstance(key, int)} or None
+
+
+def within_room(policy: Subset, loads: KeyLoads, plan: PairSubset) -> PairSubset:
+    """The plan with no more tuples kept behind a batch than there is room for: those that find most in a batch first.
+
+    Pairs of tuples of one batch take no room.
+    """
+    room = _ROOM * policy.max_state if policy.max_state is not None else np.inf
+    if work(loads, plan).held <= room:
+        return plan
+    keys, known = [key for key in loads.known if isinstance(key, int)], plan.known or {}
+    components = [*(loads.known[key] for key in keys), loads.others]
+    shares = [*(known.get(key, plan.others) for key in keys), plan.others]
+    held = np.array([[c.left_rate * c.left_window, c.right_rate * c.right_window] for c in components])
+    held *= [[s.insert_left, s.insert_right] for s in shares]
+    worth = np.array([[c.selectivity * c.right_rate, c.selectivity * c.left_rate] for c in components])
+    *own, others = (Shares(left, right) for left, right in _filled(held, worth, room).tolist())
+    return replace(
+        plan,
+        room=PairSubset(others, dict(zip(keys, own, strict=True)) or None),
+        why="; ".join(filter(None, [plan.why, f"there is room for {policy.max_state} tuples"])),
+    )
+
+
+def _filled(held: Floats, worth: Floats, room: float) -> Floats:
+    """The part of each side of a component that is kept: what is worth most first, until the room is full."""
+    order = np.argsort(-worth, axis=None, kind="stable")
+    sizes = held.flat[order]
+    left_over = np.maximum(0.0, room - (np.cumsum(sizes) - sizes))
+    part = np.ones(sizes.size)
+    np.divide(left_over, sizes, out=part, where=sizes > left_over)
+    kept = np.empty(sizes.size)
+    kept[order] = part
+    return kept.reshape(held.shape)
+
+
+def sampled_always(policy: Sample, loads: KeyLoads | None, prices: Prices, scale: float = 1.0) -> PairSample:
+    """The plan of a policy that samples at a rate always, with the coins that cost less at that rate."""
+    rate = policy.rate or 1.0
+    if rate == 1 or loads is None:
+        return PairSample(rate)
+    whole, costs = _passing(loads, scale), prices.costs(loads, 1.0)
+    partners = np.array([whole.left_partners, whole.right_partners])
+    found = [_cut(p, policy.spread) for p in partners.tolist()]
+    cut = np.array([m or np.inf for m in found])
+    less = by_slots_cost(partners, cut, costs, rate) < by_pairs_cost(partners, costs, rate)
+    coins = Coins(*(m if slot else None for m, slot in zip(found, less.tolist(), strict=True)))
+    return PairSample(rate, coins, f"{rate:.3g} of the pairs are taken always")
+
+
+def sampled_within(policy: Sample, loads: KeyLoads, prices: Prices, scale: float, budget: float) -> PairSample:
+    """The largest sample that so many seconds a batch pay for."""
+    whole = _passing(loads, scale)
+    look = prices.looking * (whole.left_rate + whole.right_rate)
+    costs = prices.costs(loads, 1.0)
+    found = sample(KeyLoads({}, whole), costs, max(0.0, budget - look), policy.spread)
+    coins = [m if m is None or m <= _SLOTS else None for m in (found.others.left, found.others.right)]
+    # Slots that are cut off are those of tuples with many partners, for which pairs decide, as a rule.
+    powers = [None if m is None else 1 << (m - 1).bit_length() for m in coins]
+    rate = max(found.rate, _LEAST)
+    missing = "" if rate == found.rate else ", or less: to keep the tuples takes more time than there is"
+    return PairSample(rate, Coins(*powers), f"there is time for {rate:.3g} of the pairs{missing}")
+
+
+def _passing(loads: KeyLoads, scale: float) -> JoinLoad:
+    """The join as one component, with as many pairs as come out."""
+    return replace(loads.whole, selectivity=min(1.0, loads.whole.selectivity * scale))
+
+
+def _cut(partners: float, spread: float) -> int | None:
+    """The slots of a tuple: powers of two, as each number of them is a code of its own for Spark."""
+    found = slots(partners, spread)
+    return None if found is None or found > _SLOTS else 1 << (found - 1).bit_length()

@@ -1,0 +1,144 @@
+"""What is planned for a join stays within the time, and the room, that it has; what is known follows the streams."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import pytest
+
+from headgate.errors import FlowError, WindowError
+from headgate.lang import parse_query
+from headgate.plan import Catalog, Field, Source, bind
+from headgate.plan.stages import Continuous, continuous
+from headgate.shedding.join_cost import EVERYTHING, NOTHING, Shares
+from headgate.shedding.join_keys import KeyLoads, KeyRates, key_loads
+from headgate.shedding.join_plan import PairSubset, restored
+from headgate.shedding.join_planner import (
+    dropped_always,
+    sampled_always,
+    sampled_within,
+    within_room,
+    within_time,
+)
+from headgate.shedding.join_statistics import JoinStatistics, Seen
+from headgate.shedding.join_work import Prices, work
+from headgate.shedding.policy import METHODS, Sample, Subset, check_policy, estimate, sample, subset
+
+PRICES = Prices(looking=1e-6, kept=2e-6, held=5e-7, pair=1e-6)
+
+
+def loads(skew: float = 1.0, anti: bool = False, keys: int = 2_000) -> KeyLoads:
+    rates = 20_000 * np.arange(1, keys + 1) ** -skew / (np.arange(1, keys + 1) ** -skew).sum()
+    left: dict[Hashable, float] = {key: float(rate) for key, rate in enumerate(rates)}
+    right = dict(zip(left, reversed(left.values()) if anti else left.values(), strict=True))
+    return key_loads(KeyRates(20_000, left), KeyRates(20_000, right), 4.0, 2.0, keys)
+
+
+def seconds(load: KeyLoads, plan: PairSubset) -> float:
+    return PRICES.seconds(work(load, plan))
+
+
+@pytest.mark.parametrize("method", [None, *METHODS])
+@pytest.mark.parametrize("part", [0.02, 0.3, 0.7])
+@pytest.mark.parametrize("anti", [False, True])
+def test_a_plan_takes_as_long_as_it_may(method: str | None, part: float, anti: bool) -> None:
+    load = loads(anti=anti)
+    budget = part * seconds(load, PairSubset())
+    plan = within_time(Subset(method=method), load, PRICES, 1.0, budget)
+    if method == "insert-no-probe" and plan.others == NOTHING:
+        return
+    assert 0.5 * budget < seconds(load, plan) < 1.02 * budget
+    assert restored(plan.document()) == plan
+
+
+def test_by_key_gives_more_where_keys_differ_and_says_why_not_where_they_do_not() -> None:
+    even, uneven = loads(skew=0.0), loads(anti=True)
+    by_key, alike = Subset(), Subset(method="probe-no-insert")
+    budget = 0.3 * seconds(uneven, PairSubset())
+    plans = [within_time(policy, uneven, PRICES, 1.0, budget) for policy in (by_key, alike)]
+    assert work(uneven, plans[0]).pairs > 1.05 * work(uneven, plans[1]).pairs
+    assert plans[0].known
+    plan = within_time(by_key, even, PRICES, 1.0, 0.3 * seconds(even, PairSubset()))
+    assert plan.known is None
+    assert "differ too little" in plan.why
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_fraction_is_dropped_always(method: str) -> None:
+    load = loads()
+    plan = dropped_always(Subset(drop=0.4, method=method), load)
+    assert work(load, plan).pairs == pytest.approx(0.6 * work(load, PairSubset()).pairs, rel=1e-6)
+    assert dropped_always(Subset(method=method), load).exact
+
+
+def test_no_more_is_kept_than_there_is_room_for() -> None:
+    load = loads()
+    policy = Subset(max_state=5_000)
+    room = within_room(policy, load, PairSubset()).room
+    assert room is not None
+    assert work(load, room).held == pytest.approx(4_500)
+    assert within_room(Subset(), load, PairSubset()) == PairSubset()
+    assert within_room(Subset(max_state=10**9), load, PairSubset()) == PairSubset()
+
+
+@pytest.mark.parametrize("spread", [1.0, 1.25])
+def test_a_sample_takes_as_long_as_it_may(spread: float) -> None:
+    load = loads(skew=0.0, keys=20_000)
+    everything = PRICES.seconds(work(load, sampled_always(Sample(), load, PRICES)))
+    plan = sampled_within(Sample(spread=spread), load, PRICES, 1.0, 0.95 * everything)
+    assert 0.01 <= plan.rate < 1
+    assert PRICES.seconds(work(load, plan)) < everything
+    assert (plan.coins.left is None) == (spread == 1)
+
+
+def test_statistics_follow_the_streams() -> None:
+    statistics = JoinStatistics((200.0, 100.0))
+    assert not statistics.known
+    for number in range(6):
+        key = 7 if number < 3 else 8
+        seen = Seen(100, 90, 10, {key: 60}, lowest=100.0 * number, highest=100.0 * (number + 1))
+        statistics.observe((seen, seen), pairs=400, plan=PairSubset())
+    statistics = JoinStatistics((200.0, 100.0), statistics.state())
+    found = statistics.loads((200, 200))
+    assert (found.others.left_window, found.others.right_window) == pytest.approx((2.0, 1.0))
+    assert found.known[8].left_rate > 1.5 * found.known[7].left_rate
+    assert sum(load.left_rate for load in found.all) == pytest.approx(180)
+
+
+def query(sql: str) -> Continuous:
+    fields = (Field("ts", "int"), Field("k", "string"))
+    plan = bind(parse_query(sql), Catalog([Source(name, fields, "ts") for name in "AB"]))
+    return continuous("q", plan)
+
+
+PAIRS = "SELECT A.ts AS at, B.ts AS bt, A.k FROM A [RANGE 4, WA ts], B [RANGE 3, WA ts] WHERE A.k = B.k"
+
+
+def test_what_cannot_be_shed_is_refused() -> None:
+    check_policy(query(PAIRS), subset(method="by-key", max_state=0))
+    check_policy(query(f"SELECT count(*) AS n [RANGE 5, SLIDE 5, WA at] FROM ({PAIRS})"), estimate())
+    with pytest.raises(FlowError, match="leave out gap and by"):
+        check_policy(query(PAIRS), subset(gap=3))
+    with pytest.raises(FlowError, match="no pairs to sample"):
+        check_policy(query("SELECT count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM A"), sample())
+    with pytest.raises(FlowError, match="max_state is for joins"):
+        check_policy(query("SELECT count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM A"), subset(max_state=5))
+    with pytest.raises(FlowError, match="method='best'"):
+        subset(method="best")
+    with pytest.raises(FlowError, match="max_state=-1"):
+        subset(max_state=-1)
+    with pytest.raises(FlowError, match="rate=0"):
+        sample(rate=0)
+    with pytest.raises(FlowError, match=r"spread=0\.5"):
+        sample(spread=0.5)
+    with pytest.raises(WindowError):
+        query(PAIRS.replace("RANGE 4", "RANGE 0"))
+
+
+def test_nothing_is_made_of_nothing() -> None:
+    empty = key_loads(KeyRates(0, {}), KeyRates(0, {}), 1.0, 1.0, 1)
+    assert within_time(Subset(), empty, PRICES, 1.0, 0.0).others == EVERYTHING
+    statistics = JoinStatistics((10.0, 10.0))
+    statistics.observe((Seen(), Seen(5, 0, 1, {}, 0.0, 4.0)), pairs=0, plan=PairSubset())
+    assert work(statistics.loads((0, 5)), PairSubset(Shares())).pairs == 0
