@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from headgate.runtime.run import Run
 
 _FOLDER = Path(__file__).resolve().parent.parent / "build" / "bench-data"
-_TARGET, _FILES_A_TARGET, _BATCHES, _LOAD = 4.0, 4, 20, 3
+_TARGET, _FILES_A_TARGET, _BATCHES, _LOAD = 3.0, 4, 15, 3
 #: What it begins with, in parts of the capacity.
 _WARM = [0.25, 0.5] * 8
 _KEYS, _WINDOW = 200_000, 12
