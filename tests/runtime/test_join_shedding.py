@@ -204,10 +204,10 @@ def test_a_join_is_shed_under_overload_and_exact_again_behind_it(
     observe = Shedding.observe
 
     def observed(
-        self: Shedding, decided: Any, amounts: Any, figures: Any, outlooks: Any, answers: int, *_: Any
+        self: Shedding, decided: Any, amounts: Any, figures: Any, outlooks: Any, manifests: Any, answers: int, *_: Any
     ) -> None:
         seconds = MACHINE.seconds(with_joins({}, self.joins.did.values()))
-        observe(self, decided, amounts, figures, outlooks, answers, seconds, None)
+        observe(self, decided, amounts, figures, outlooks, manifests, answers, seconds, None)
 
     monkeypatch.setattr(Shedding, "observe", observed)
 
