@@ -105,7 +105,7 @@ def _cells(status: Mapping[str, Any], now: datetime) -> Iterator[tuple[str, str,
         progress = progress_words(status["progress"][name], now) if name in status["progress"] else "no PROGRESS"
         yield name, counted(rows, "rows"), progress
     for name, answers in status.get("answers", {}).items():
-        late, shed, dropped = ({name: status[what].get(name, 0)} for what in ("late", "shed", "dropped"))
+        late, shed, dropped = ({name: status.get(what, {}).get(name, 0)} for what in ("late", "shed", "dropped"))
         yield name, counted(answers, "answers"), _without(late, shed, dropped)
 
 
