@@ -463,6 +463,9 @@ class Shedding:
                 "missed": self._missed(),
                 "costs": self.costs.explain(),
                 "cost_error": self.costs.error,
+                "tuple_costs": {
+                    q: self.workload.tuple_cost(q, self.statistics, self.costs.coefficients) for q in self._policies
+                },
                 "events": self.events,
                 "streams": {s: self.statistics.rate(s) for s in self.workload.streams},
                 "selectivity": {q: self.statistics.selectivity(q) for q in self._policies},
