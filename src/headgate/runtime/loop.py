@@ -20,19 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from headgate.operators.closing import Closing, answers
 from headgate.operators.dropping import pushed_down
 from headgate.operators.estimates import (
     TAKEN_AT,
     Sampling,
-    high,
-    is_outlook,
-    low,
-    observed_outlook,
-    outlook,
-    plain_calls,
 )
 from headgate.operators.ingest import (
     FIGURES_OBSERVED,
@@ -64,6 +58,7 @@ from headgate.progress import (
     furthest,
 )
 from headgate.progress.place import from_spark, read, written
+from headgate.runtime.answers import Answers, empty
 from headgate.runtime.changes import with_added, without_dropped
 from headgate.runtime.closings import (
     Punctuated,
@@ -160,14 +155,14 @@ class Loop:
         self._manifests = Manifests(self.root / "commits")
         self._decisions = self.root / "decisions"
         self._texts, self._anew, self._tables = dict(texts), anew, tables
-        self._frames = {name: _empty(spark, schema) for name, schema in (schemas | tables.schemas).items()}
+        self._frames = {name: empty(spark, schema) for name, schema in (schemas | tables.schemas).items()}
         self.stages = {stage.name: stage for query in queries.values() for stage in query.stages}
         self._numbered = frozenset[str]().union(*(query.numbered for query in queries.values()))
         for name in self._numbered:
             self._frames[name] = self._frames[name].withColumn(ROW_NUM, F.lit(0).cast("bigint"))
         for query in queries.values():
             for stage in query.stages[:-1]:
-                self._frames[stage.name] = _empty(spark, lower(stage.plan, self._frames).schema)
+                self._frames[stage.name] = empty(spark, lower(stage.plan, self._frames).schema)
         self._watches = [
             Watch(
                 name,
@@ -203,7 +198,7 @@ class Loop:
         }
         self._lateness = Lateness(self.stages)
         self._keeping = Keeping(self._tuples, self._lateness)
-        self._answer_schemas: dict[str, StructType] = {}
+        self._answers = Answers(spark, self.root, self._state, queries, self.stages, self.levels, self._frames)
         self._looked_into = {name for query in queries.values() for name in tables_of(query.plan)}
         self._outlooks: dict[str, Any] = {}
         self.reports: list[BatchReport] = []
@@ -383,10 +378,8 @@ class Loop:
 
     def kept(self, query: str) -> DataFrame:
         """The answers of a query that the flow keeps itself."""
-        folder = self.root / "answers"
-        batches = [int(name.partition("-")[0]) for name in folder.folders() if name == self._answers_name(query, name)]
         own = range(self.manifest.begun[query], self.manifest.batch + 1)
-        return self._read_answers(query, [batch for batch in batches if batch in own])
+        return self._answers.read(query, [batch for batch in self._answers.batches(query) if batch in own])
 
     def explain(self) -> str:
         """The tables of partials, the queries that share them, and what is shed."""
@@ -720,7 +713,7 @@ class Loop:
         for name, stage in level.holding.items():
             if (found := self._keeping.decided(stage, self.manifest, manifest, new)) is not None:
                 parts.append(found.select(F.struct("*").alias(name)))
-        counts = self._answered(parts)
+        counts = self._write(parts)
         reach("closed")
         return counts
 
@@ -728,30 +721,16 @@ class Loop:
         """The pairs of the joins of a level, which need no punctuation; gives them by stage."""
         pairs = {name: self._keeping.pairs(stage, self.manifest, new) for name, stage in level.joining.items()}
         parts = [df.select(F.struct("*").alias(name)) for name, df in pairs.items() if df is not None]
-        counts = self._answered(parts)
+        counts = self._write(parts)
         reach("matched")
         return counts
 
-    def _answered(self, parts: Sequence[DataFrame]) -> dict[str, int]:
-        """Writes the answers of stages, each in a column of its own, and counts them."""
-        if not parts:
-            return {}
-        everything = stacked(parts)
-        observed = Observation()
-        outlooks = [c for c in everything.columns if is_outlook(c)]
-        names = [c for c in everything.columns if not is_outlook(c)]
-        figures = [f"count({quoted(c)}) AS {quoted(c)}" for c in names]
-        if self._overload is not None:
-            figures += [sql for column in outlooks for sql in observed_outlook(column)]
+    def _write(self, parts: Sequence[DataFrame]) -> dict[str, int]:
+        """Writes the answers of stages, and gives how many there are."""
         expected = sum(self.reports[-1].answers.values()) if self.reports else None
-        counted = everything.observe(observed, F.expr(f"struct({', '.join(figures)})").alias("answers"))
-        self._state.write(counted.drop(*outlooks), self._answers(names[0], self.batch), expected)
-        found = observed.get["answers"].asDict()
-        for name in names:
-            told = [found.get(f"{outlook(name)}_{what}") for what in ("squared", "tuples", "missed")]
-            if told[1] is not None:
-                self._outlooks[name] = told
-        return {name: int(found[name]) for name in names if found[name]}
+        written = self._answers.write(parts, self.batch, expected, looked_at=self._overload is not None)
+        self._outlooks |= written.outlooks
+        return written.counts
 
     def _stream(self, stage: str) -> DataFrame:
         """The answers of a stage in this batch, as the stream that the next one reads."""
@@ -764,14 +743,6 @@ class Loop:
         """What is left out of the answers of stages: nothing, but pairs of joins may have been sampled."""
         return Sampling({}, self.batch, weighed=frozenset(self.shedding.joins.estimated))
 
-    def _answers(self, stage: str, batch: int) -> str:
-        """Where the answers of a stage, and of all others of its depth and kind, are in a batch."""
-        return f"answers/{self._answers_name(stage, batch_name(batch))}"
-
-    def _answers_name(self, stage: str, name: str) -> str:
-        depth = f"-d{self.stages[stage].depth}" if self.stages[stage].depth else ""
-        return f"{name.partition('-')[0]}{depth}{'-j' if self.stages[stage].join is not None else ''}"
-
     # Deliver
 
     def _deliver(self, given: Mapping[str, int]) -> None:
@@ -781,42 +752,16 @@ class Loop:
 
     def answers(self, query: str, batch: int) -> DataFrame:
         """The answers of a query, or of one of its stages, from one batch."""
-        return self._read_answers(query, [batch])
-
-    def _read_answers(self, stage: str, batches: Sequence[int]) -> DataFrame:
-        # The columns are known: Spark would run a job to find them out.
-        if stage not in self._answer_schemas:
-            plan = self.queries[stage].plan if stage in self.queries else self.stages[stage].plan
-            self._answer_schemas[stage] = StructType([*answer(plan, self._frames).schema, *self._limits(stage)])
-        schema = self._answer_schemas[stage]
-        if not batches:
-            return _empty(self.spark, schema)
-        paths = [f"{self.root.path}/{self._answers(stage, batch)}" for batch in batches]
-        rows = self.spark.read.schema(StructType([StructField(stage, schema)])).parquet(*paths)
-        return rows.where(f"{quoted(stage)} IS NOT NULL").select(f"{quoted(stage)}.*")
-
-    def _limits(self, stage: str) -> list[StructField]:
-        """The columns of the limits of a query that is estimated."""
-        members = [m for level in self.levels for table in level.tables for m in table.members]
-        found = []
-        for member in members:
-            if member.stage.name == stage and member.estimates is not None and member.stage.above is not None:
-                for call, column in plain_calls(member.stage.above).items():
-                    if call in member.estimates.types:
-                        type_ = member.estimates.limit_type(call)
-                        found += [StructField(low(column), type_), StructField(high(column), type_)]
-        return found
+        return self._answers.read(query, [batch])
 
     # Commit
 
     def _clean(self, given: Mapping[str, int]) -> None:
         """Deletes what the batch needed and nobody will, also what a crash kept an earlier batch from deleting."""
-        kept = {self._answers(query, self.manifest.batch) for query in given if self.keeps(query) and given[query]}
-        if not any(self.keeps(query) for query in self.queries):
-            (self.root / "answers").delete()
+        if any(self.keeps(query) for query in self.queries):
+            self._answers.keep(self.manifest.batch, [q for q in given if self.keeps(q) and given[q]])
         else:
-            for folder in {self._answers(stage, self.manifest.batch) for stage in self.stages} - kept:
-                (self.root / folder).delete()
+            self._answers.clear()
         self._state.clean(self.manifest)
         self._tuples.clean(self.manifest)
         for decision in self._decisions.files():
@@ -831,12 +776,6 @@ class _Stopwatch:
     def lap(self, name: str) -> None:
         now = time.perf_counter()
         self.laps[name], self._since = now - self._since, now
-
-
-def _empty(spark: SparkSession, schema: StructType) -> DataFrame:
-    # Not by createDataFrame, which would make this session the active one of the caller.
-    columns = (f"CAST(NULL AS {f.dataType.simpleString()}) AS {quoted(f.name)}" for f in schema)
-    return spark.range(0).selectExpr(*columns)
 
 
 def _whole(pieces: Sequence[DataFrame]) -> DataFrame:

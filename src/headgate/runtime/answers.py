@@ -1,0 +1,127 @@
+"""The answers of a flow on disk: what its stages gave in each batch, for sinks, for those behind them, for who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from headgate.operators.estimates import high, is_outlook, low, observed_outlook, outlook, plain_calls
+from headgate.operators.sql import ddl, quoted, stacked
+from headgate.runtime.evaluate import answer
+from headgate.runtime.manifest import batch_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headgate.plan.stages import Continuous, Stage
+    from headgate.runtime.folder import Folder
+    from headgate.runtime.level import Level
+    from headgate.runtime.state import State
+
+_ANSWERS = "answers"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written of the answers of some stages."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    """By stage, how many there are."""
+    outlooks: dict[str, list[Any]] = field(default_factory=dict)
+    """By stage, what they say about its errors, if it was looked at."""
+
+
+class Answers:
+    """Reads and writes the answers of a flow below its folder."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        root: Folder,
+        state: State,
+        queries: Mapping[str, Continuous],
+        stages: Mapping[str, Stage],
+        levels: Sequence[Level],
+        frames: Mapping[str, DataFrame],
+    ) -> None:
+        self._spark, self._root, self._state, self._queries = spark, root, state, queries
+        self._stages, self._levels, self._frames = stages, levels, frames
+        self._schemas: dict[str, StructType] = {}
+
+    def write(self, parts: Sequence[DataFrame], batch: int, expected: int | None, looked_at: bool) -> Written:
+        """Writes the answers of stages, each in a column of its own, and counts them."""
+        if not parts:
+            return Written()
+        everything = stacked(parts)
+        observed = Observation()
+        outlooks = [c for c in everything.columns if is_outlook(c)]
+        names = [c for c in everything.columns if not is_outlook(c)]
+        figures = [f"count({quoted(c)}) AS {quoted(c)}" for c in names]
+        if looked_at:
+            figures += [sql for column in outlooks for sql in observed_outlook(column)]
+        counted = everything.observe(observed, F.expr(f"struct({', '.join(figures)})").alias(_ANSWERS))
+        self._state.write(counted.drop(*outlooks), self.folder(names[0], batch), expected)
+        found = observed.get[_ANSWERS].asDict()
+        told = {n: [found.get(f"{outlook(n)}_{what}") for what in ("squared", "tuples", "missed")] for n in names}
+        return Written(
+            {name: int(found[name]) for name in names if found[name]},
+            {name: own for name, own in told.items() if own[1] is not None},
+        )
+
+    def read(self, stage: str, batches: Iterable[int]) -> DataFrame:
+        """The answers of a query, or of one of its stages, from some batches."""
+        # The columns are known: Spark would run a job to find them out.
+        if stage not in self._schemas:
+            plan = self._queries[stage].plan if stage in self._queries else self._stages[stage].plan
+            self._schemas[stage] = StructType([*answer(plan, self._frames).schema, *self._limits(stage)])
+        paths = [f"{self._root.path}/{self.folder(stage, batch)}" for batch in batches]
+        of_one = StructType([StructField(stage, self._schemas[stage])])
+        rows = self._spark.read.schema(of_one).parquet(*paths) if paths else empty(self._spark, of_one)
+        return rows.where(f"{quoted(stage)} IS NOT NULL").select(f"{quoted(stage)}.*")
+
+    def batches(self, stage: str) -> list[int]:
+        """The batches whose answers there are of a stage, or of others of its depth and kind."""
+        folders = (self._root / _ANSWERS).folders()
+        return [int(name.partition("-")[0]) for name in folders if name == self._name(stage, name)]
+
+    def folder(self, stage: str, batch: int) -> str:
+        """Where the answers of a stage, and of all others of its depth and kind, are in a batch."""
+        return f"{_ANSWERS}/{self._name(stage, batch_name(batch))}"
+
+    def _name(self, stage: str, name: str) -> str:
+        depth = f"-d{self._stages[stage].depth}" if self._stages[stage].depth else ""
+        return f"{name.partition('-')[0]}{depth}{'-j' if self._stages[stage].join is not None else ''}"
+
+    def keep(self, batch: int, queries: Iterable[str]) -> None:
+        """Deletes what a batch gave but for the answers of some queries."""
+        kept = {self.folder(query, batch) for query in queries}
+        for folder in {self.folder(stage, batch) for stage in self._stages} - kept:
+            (self._root / folder).delete()
+
+    def clear(self) -> None:
+        """Deletes all answers."""
+        (self._root / _ANSWERS).delete()
+
+    def _limits(self, stage: str) -> list[StructField]:
+        """The columns of the limits of a query that is estimated."""
+        members = [m for level in self._levels for table in level.tables for m in table.members]
+        found = []
+        for member in members:
+            if member.stage.name == stage and member.estimates is not None and member.stage.above is not None:
+                for call, column in plain_calls(member.stage.above).items():
+                    if call in member.estimates.types:
+                        type_ = member.estimates.limit_type(call)
+                        found += [StructField(low(column), type_), StructField(high(column), type_)]
+        return found
+
+
+def empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A DataFrame without rows."""
+    # Not by createDataFrame, which would make this session the active one of the caller.
+    columns = (f"CAST(NULL AS {ddl(f.dataType)}) AS {quoted(f.name)}" for f in schema)
+    return spark.range(0).selectExpr(*columns)
