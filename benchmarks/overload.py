@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import statistics
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import headgate as hg
-from benchmarks.data import stream_files
+from benchmarks.data import repeated_files, stream_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,8 @@ _TARGET, _FILES_A_TARGET, _HOSTS, _BATCHES = 5.0, 8, 2000, 60
 _LOADS = (1, 2, 3, 5)
 #: The files of a step of the heaviest load.
 _MOST = max(_LOADS) * _FILES_A_TARGET
+#: The steps that packets are made for; they come again and again.
+_MADE = 12
 #: What it begins with, in parts of the capacity.
 _WARM = [0.25, 0.5] * 8
 _CLAUSE = "[RANGE 60 seconds, SLIDE 20 seconds]"
@@ -79,8 +82,8 @@ def run(spark: SparkSession, console: Console, rows: int) -> None:
     batches = min(_BATCHES, rows // (max(_LOADS) * _FILES_A_TARGET * each))
     # As many files for each step as the heaviest load brings. Lighter ones leave some of them out, so that time goes on
     # at the same pace, and windows close as often, at every load.
-    steps = len(_WARM) + batches
-    folder = stream_files(spark, steps * _MOST, _HOSTS, int(steps * _TARGET), each)
+    made = stream_files(spark, _MADE * _MOST, _HOSTS, int(_MADE * _TARGET), each)
+    folder = repeated_files(made, int(_MADE * _TARGET), math.ceil((len(_WARM) + batches) / _MADE))
     table = Table(
         "load",
         "batches",
@@ -196,7 +199,7 @@ def _input_rate(run: Run) -> float:
     shedding = run.status().get("shedding", {})
     rates: dict[str, float] = shedding.get("rates", {})
     costs: dict[str, float] = shedding.get("tuple_costs", {})
-    if not rates:
+    if not rates or not any(costs.values()):
         return 1.0
     return sum(costs[name] * rates.get(name, 1.0) for name in QUERIES) / sum(costs[name] for name in QUERIES)
 

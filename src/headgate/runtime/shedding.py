@@ -36,7 +36,7 @@ from headgate.runtime.workload import (
     with_joins,
 )
 from headgate.shedding.controller import Controller, Overload
-from headgate.shedding.costs import CostModel
+from headgate.shedding.costs import Coefficients, CostModel
 from headgate.shedding.estimate_plan import Budget, EstimatePlan, estimate_plan
 from headgate.shedding.join_plan import JoinPlan, PairSample
 from headgate.shedding.placement import place
@@ -176,6 +176,9 @@ class Shedding:
         joins = self.joins.plans(load.tuples, prices, warm=not self.costs.calibrated and manifest.batch % 2 == 1)
         # Whether to shed is a matter of what batches do on average; how much, of what this one will do.
         exact = self._predicted(load, Shed(fixed, joins=joins))
+        if not self.costs.calibrated:
+            # The first batches run in cold code, and would make a little more of them look like an overload.
+            exact = min(exact, self._predicted(load, Shed(fixed, joins=joins), PRIOR))
         nothing = Load(dict.fromkeys(load.tuples, 0.0), load.partials, load.upkeep)
         decision = self.controller.decide(
             exact_seconds=exact,
@@ -259,9 +262,10 @@ class Shedding:
                 tuples[stream] = rate.a_batch if rate.a_second is None else rate.a_second * interval
         return tuples
 
-    def _predicted(self, load: Load, shed: Shed) -> float:
+    def _predicted(self, load: Load, shed: Shed, costs: Coefficients | None = None) -> float:
         amounts = self.workload.amounts(load, shed, self.statistics)
-        return self.costs.predict(with_joins(amounts, self.joins.work(load.tuples, shed.joins).values()))
+        work = with_joins(amounts, self.joins.work(load.tuples, shed.joins).values())
+        return self.costs.predict(work) if costs is None else costs.seconds(work)
 
     def _plan(self, load: Load, shed: Shed, capacity: float) -> EstimatePlan:
         """The rates that keep a batch within a capacity; where none do, those that add little to what must be."""
