@@ -173,7 +173,7 @@ class Shedding:
             return Decided(fixed, self.subsets.state(), self.joins.documents(self.joins.plans(None, prices)))
         interval = interval or self.controller.overload.target
         load = Load(self._expected(amounts, interval), self._partials, self._rhythm.usual)
-        joins = self.joins.plans(load.tuples, prices, warm=not self.costs.calibrated and manifest.batch % 2 == 1)
+        joins = self.joins.plans(load.tuples, prices, warm=not self.costs.calibrated and manifest.batch % 2 == 0)
         # Whether to shed is a matter of what batches do on average; how much, of what this one will do.
         exact = self._predicted(load, Shed(fixed, joins=joins))
         if not self.costs.calibrated:
@@ -206,11 +206,17 @@ class Shedding:
         return Decided(rates, self.subsets.state(), documents, True, predicted, event, needed, self._suspended)
 
     def _join_budgets(self, load: Load, joins: Mapping[str, JoinPlan], prices: Prices, left: float) -> dict[str, float]:
-        """The seconds that each join has, where so much of all work that can be shed is left."""
+        """The seconds that each join has, where so much of all work that can be shed is left.
+
+        Where what may not be shed is too much already, they still get a part of it: of work that is never done nothing
+        can be learned, and it would seem too much for ever.
+        """
         found = {}
+        least_of_all = _LEAST * self._predicted(load, Shed(joins={**joins, **self.joins.gone()}))
         for name, least in self.joins.work(load.tuples, self.joins.gone()).items():
             (every,) = self.joins.work(load.tuples, {name: joins[name]}).values()
-            found[name] = prices.seconds(least) + left * (prices.seconds(every) - prices.seconds(least))
+            more = left * (prices.seconds(every) - prices.seconds(least))
+            found[name] = prices.seconds(least) + max(more, least_of_all)
         return found
 
     def _left(self, load: Load, joins: Mapping[str, JoinPlan], budget: float) -> float:
