@@ -24,12 +24,15 @@ from headgate.operators.sql import literal, moving, position, quoted, stacked
 from headgate.plan.nodes import SAMPLING_RATE, Band, Join
 from headgate.progress import Punctuation
 from headgate.shedding.join_coins import CIRCLE
+from headgate.shedding.join_cost import Shares
 from headgate.shedding.join_plan import PairSample, PairSubset
 from headgate.windows import Number
 
 #: The rate at which a tuple was read, the slots in which it flips its coins, or 0, and its last slot with a success.
 _RATE, _SLOTS, _LAST = "_hg_rate", "_hg_slots", "_hg_last"
 _KEY, _NEW_AT = "_hg_key", "_hg_new_at"
+#: The class of a tuple's keys: those that a plan treats alike.
+CLASS = "_hg_class"
 #: Sets of keys have at least so many members, so that Spark's code is the same for all of them.
 _MEMBERS = 11
 
@@ -65,38 +68,41 @@ class ShedSide(Side):
         return self._share(plan, f"probe_{self.which}")
 
     def _share(self, plan: PairSubset, what: str) -> str:
-        others = _limit(getattr(plan.others, what))
-        if not plan.known or self.key is None:
-            return f"{COIN} < {others}"
-        # Of all keys, only two are at the margin: of what there is time for, and of what there is room for.
-        alike: dict[float, list[int]] = {1.0: [], 0.0: []}
-        for key, shares in plan.known.items():
-            alike.setdefault(getattr(shares, what), []).append(key)
-        parts = [*alike.items(), *([(0.0, [])] * (4 - len(alike)))]
-        cases = " ".join(f"WHEN {_KEY} IN ({_members(keys)}) THEN {_limit(share)}" for share, keys in parts)
-        return f"{_KEY} IS NOT NULL AND {COIN} < CASE {cases} ELSE {others} END"
+        others = threshold(getattr(plan.others, what))
+        if not self._tells_apart(plan):
+            return f"{COIN} < {moving(others, COIN)}"
+        limits = [others, *(threshold(getattr(shares, what)) for shares in _classes(plan))]
+        return f"{COIN} < get(array({', '.join(map(literal, limits))}), {CLASS})"
 
-    def keyed(self, df: DataFrame, plan: PairSubset) -> DataFrame:
-        """Tuples with the hash of their keys, if the plan looks at it."""
-        return df.withColumn(_KEY, F.expr(self.key)) if plan.known and self.key is not None else df
+    def _tells_apart(self, plan: PairSubset) -> bool:
+        return bool(plan.known) and self.key is not None
 
-    def is_known(self, plan: PairSubset) -> str:
-        """Whether the plan knows the key of a tuple, as SQL."""
-        return f"coalesce({_KEY} IN ({_members(list(plan.known))}), false)" if plan.known and self.key else "false"
+    def classed(self, df: DataFrame, plan: PairSubset) -> DataFrame:
+        """Tuples with the class of their keys, if the plan has any: NULL without a key, and 0 for one it does not know.
+
+        A plan names many keys, and Spark has to read each of them: so it is done once.
+        """
+        if not self._tells_apart(plan) or CLASS in df.columns:
+            return df
+        cases = " ".join(
+            f"WHEN {_KEY} IN ({_members(keys)}) THEN {number}" for number, keys in enumerate(_classes(plan).values(), 1)
+        )
+        number = f"CASE WHEN {_KEY} IS NULL THEN NULL {cases} ELSE 0 END"
+        return df.withColumn(_KEY, F.expr(str(self.key))).withColumn(CLASS, F.expr(number)).drop(_KEY)
 
     def taken(self, plan: PairSubset, df: DataFrame) -> DataFrame:
-        """The new tuples that do anything at all."""
+        """The new tuples that do anything at all, with their classes."""
         if plan.exact:
             return df
-        return self.keyed(df, plan).where(f"({self.inserted(plan)}) OR ({self.probes(plan)})").drop(_KEY)
+        return self.classed(df, plan).where(f"({self.inserted(plan)}) OR ({self.probes(plan)})")
 
     def kept(self, plan: PairSubset, df: DataFrame) -> DataFrame:
         """The tuples that are kept."""
-        return df if plan.exact else self.keyed(df, plan).where(self.inserted(plan)).drop(_KEY)
+        return df if plan.exact else self.classed(df, plan).where(self.inserted(plan)).drop(CLASS)
 
     def looking(self, plan: PairSubset, df: DataFrame) -> DataFrame:
         """The tuples that look for others."""
-        return self.keyed(df, plan).where(self.probes(plan)).drop(_KEY)
+        return self.classed(df, plan).where(self.probes(plan)).drop(CLASS)
 
     @property
     def window(self) -> Number:
@@ -233,9 +239,12 @@ def _of(which: Which, column: str) -> str:
     return f"{column}_{which}"
 
 
-def _limit(share: float) -> str:
-    """The number that the coins of so many tuples are below."""
-    return moving(threshold(share), COIN)
+def _classes(plan: PairSubset) -> dict[Shares, list[int]]:
+    """The keys that are treated alike."""
+    found: dict[Shares, list[int]] = {}
+    for key, shares in (plan.known or {}).items():
+        found.setdefault(shares, []).append(key)
+    return found
 
 
 def _members(keys: Sequence[int]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from headgate.operators.join_dropping import SampledSide, ShedSide
+from headgate.operators.join_dropping import CLASS, SampledSide, ShedSide
 from headgate.operators.sql import position
 from headgate.shedding.join_plan import JoinPlan, PairSubset
 from headgate.shedding.join_statistics import KEYS, Seen
@@ -22,13 +22,13 @@ def look(side: ShedSide, df: DataFrame, plan: JoinPlan, counts_keys: bool) -> Da
     """One row about the new tuples of a side, of which none has been left out yet."""
     place = f"CAST({position(df, side.place)} AS DOUBLE)"
     if isinstance(plan, PairSubset):
-        df = side.keyed(df, plan)
+        df = side.classed(df, plan)
         kept, looking = side.inserted(plan), side.probes(plan)
     else:
         assert isinstance(side, SampledSide)
         kept, looking = side.succeeds, "true"
     key = side.key or "0L"
-    known = side.is_known(plan) if isinstance(plan, PairSubset) else "false"
+    known = f"coalesce({CLASS} > 0, false)" if CLASS in df.columns else "false"
     figures = [
         "count(*) AS tuples",
         f"count({key}) AS keyed",
