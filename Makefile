@@ -20,8 +20,8 @@ setup: $(SETUP) ## Make .venv with the locked dependencies, and find or install 
 test: $(SETUP) ## Run the tests (ARGS= goes to pytest)
 	@$(WITH_JAVA) $(BIN)/python -m pytest $(ARGS)
 
-fuzz: $(SETUP) ## Run the conformance suite on new random cases, 10 for each combination (FUZZ=)
-	@$(WITH_JAVA) HEADGATE_FUZZ=$(or $(FUZZ),10) $(BIN)/python -m pytest tests/conformance $(ARGS)
+fuzz: $(SETUP) ## Run conformance, and flows of random queries, on new random cases, 10 for each combination (FUZZ=)
+	@$(WITH_JAVA) HEADGATE_FUZZ=$(or $(FUZZ),10) $(BIN)/python -m pytest tests/conformance $(addprefix tests/runtime/test_,loop.py changes.py subset_plans.py) $(ARGS)
 
 soak: $(SETUP) ## Kill a flow at every step and 50 times at random (SOAK=), and look for what is lost
 	@$(WITH_JAVA) HEADGATE_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest tests/runtime/test_crash.py tests/runtime/test_recovery.py $(ARGS)

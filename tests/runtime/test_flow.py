@@ -637,7 +637,7 @@ class TestBadInput:
             flow.sink("count", hg.sinks.memory())
         with told(hg.FlowError, "'results' is not a sink: give hg.sinks.parquet"):
             flow.sink("counts", "results")
-        with told(hg.FlowError, "there is no output early: there are answers, late, bad"):
+        with told(hg.FlowError, "there is no output early: there are answers, late, shed, bad"):
             flow.sink("counts", hg.sinks.memory(), output="early")
 
     def test_nothing_to_run(self, spark: SparkSession, tmp_path: Path) -> None:
@@ -656,7 +656,7 @@ class TestBadInput:
             run.results("count")
         with told(hg.FlowError, "late tuples of counts are not kept"):
             run.results("counts", output="late")
-        with told(hg.FlowError, "there is no output early: there are answers, late, bad"):
+        with told(hg.FlowError, "there is no output early: there are answers, late, shed, bad"):
             run.results("counts", output="early")
 
     def test_a_checkpoint_of_other_queries(self, spark: SparkSession, tmp_path: Path) -> None:
