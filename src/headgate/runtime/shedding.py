@@ -60,7 +60,7 @@ _log = logging.getLogger(__name__)
 _RECENT = 0.3
 #: What a plan leaves free for statistics that are no longer true.
 _SAFETY = 0.05
-#: Where what may not be shed is too much already, samples get this part of it.
+#: Where what may not be shed is too much already, samples get this part of the time.
 _LEAST = 0.1
 _EVENTS = 50
 #: Groups of which no tuple was taken are warned of when they have more than this part of the tuples.
@@ -281,7 +281,7 @@ class Shedding:
         found = estimate_plan(trees, Budget(capacity, fixed, _SAFETY))
         if found.met:
             return found
-        least = estimate_plan(trees, Budget((fixed + held) * (1 + _LEAST), fixed))
+        least = estimate_plan(trees, Budget(fixed + held + _LEAST * capacity, fixed))
         return EstimatePlan(least.keep, least.queries, least.load, False, found.why)
 
     def _constants(self) -> dict[str, float]:

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from headgate.shedding.statistics import Statistics
 
 READ, REDUCED, VALUES, KEPT = "tuples read", "tuples reduced", "values reduced", "tuples kept"
+#: Values of tuples that are sampled cost more: each tuple has a coin and a weight, and moments for limits.
+WEIGHED = "values weighed"
 PARTIALS, CLOSINGS, ANSWERS = "partial rows", "batches that close windows", "answers"
 MERGES, MERGED = "batches that merge state", "rows of state merged"
 LOOKING, HELD, PAIRS = "tuples matched", "kept tuples read", "pairs"
 #: What these cost in relation to one another before any batch has told: measured with packets, in seconds.
 PRIOR = Coefficients(
     0.4,
-    {READ: 1e-7, REDUCED: 2.5e-7, VALUES: 3e-8, KEPT: 1e-6, PARTIALS: 2e-6}
+    {READ: 1e-7, REDUCED: 2.5e-7, VALUES: 3e-8, WEIGHED: 5e-8, KEPT: 1e-6, PARTIALS: 2e-6}
     | {CLOSINGS: 0.5, ANSWERS: 1e-5, MERGES: 0.5, MERGED: 2e-6}
     | {LOOKING: 1e-6, HELD: 4e-7, PAIRS: 6e-7},
 )
@@ -78,7 +80,7 @@ class Workload:
 
     def amounts(self, load: Load, shed: Shed, statistics: Statistics) -> dict[str, float]:
         """What a batch does with so much, where so much is shed."""
-        found = {READ: 0.0, REDUCED: 0.0, VALUES: 0.0}
+        found = {READ: 0.0, REDUCED: 0.0, VALUES: 0.0, WEIGHED: 0.0}
         found[KEPT] = sum(load.tuples.get(stream, 0.0) * shed.of(query) for query, stream in self._kept)
         for stream, tuples in load.tuples.items():
             own = [t for t in self._tables if t.reads(stream)]
@@ -86,10 +88,9 @@ class Workload:
             for table in own:
                 shares = {m.stage.query: shed.of(m.stage.query) for m in table.members}
                 found[REDUCED] += tuples * self._reduced(shares, statistics)
-                found[VALUES] += tuples * sum(
-                    share * self._passing(name, statistics) * _columns(table, self._sample(table, name))
-                    for name, share in shares.items()
-                )
+                for name, share in shares.items():
+                    values = share * self._passing(name, statistics) * _columns(table, self._sample(table, name))
+                    found[WEIGHED if name in shed.rates else VALUES] += tuples * values
         upkeep = load.upkeep
         found |= {PARTIALS: load.partials, CLOSINGS: upkeep.closings, ANSWERS: upkeep.answers}
         return found | {MERGES: upkeep.merges, MERGED: upkeep.merged}
@@ -186,9 +187,9 @@ class Workload:
         query, policy = member.stage.query, self._policies[member.stage.query]
         name = leaf(query, table.number, stream)
         share = self._passing(query, statistics) * _columns(table, member)
-        cost = costs.each.get(VALUES, 0.0) * share
         if not isinstance(policy, Estimate):
-            return Query(name, Kind.EXACT, cost * shed.needed.get(query, 1.0))
+            return Query(name, Kind.EXACT, costs.each.get(VALUES, 0.0) * share * shed.needed.get(query, 1.0))
+        cost = costs.each.get(WEIGHED, 0.0) * share
         return Query(
             name,
             cost=cost,
