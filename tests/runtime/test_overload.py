@@ -117,6 +117,7 @@ def test_a_step_is_shed_and_answers_are_exact_before_and_after_it(spark: SparkSe
     # There was no time for any sample of it: a window without all of its tuples would be wrong.
     exact, given = by_window(hg.evaluate(LEAST, S=everything)), by_window(loop.kept("least"))
     assert exact.keys() - given.keys() >= {(None, start) for start in range(900, 1300, 100)}
+    assert all(r["n"] == exact[key]["n"] for key, r in given.items() if r["sampling_rate"] == 1)
     assert all(r["n_low"] <= exact[key]["n"] <= r["n_high"] for key, r in given.items())
     assert loop.manifest.counters["dropped"] == {"least": len(exact.keys() - given.keys())}
     assert loop.manifest.counters["shed"]["least"] >= 4 * 8 * TUPLES

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headgate.shedding.join_coins import slots
 from headgate.shedding.join_cost import NOTHING, JoinCosts, JoinLoad, Shares, outcome
@@ -13,11 +12,10 @@ from headgate.shedding.join_keys import KeyLoads
 from headgate.shedding.join_plan import PairSample, PairSubset
 from headgate.shedding.join_random import STRATEGIES
 from headgate.shedding.join_sample import Coins, by_pairs_cost, by_slots_cost, sample
-from headgate.shedding.join_semantic import KeyPlan, by_keys, where_it_pays
+from headgate.shedding.join_semantic import KeyPlan, by_keys, filled, where_it_pays
 from headgate.shedding.join_work import Prices, work
 from headgate.shedding.policy import BY_KEY, Sample, Subset
 
-Floats = NDArray[np.float64]
 #: A tuple flips so many coins at most; more would cost more than they save.
 _SLOTS = 32
 #: Of a budget that does not even suffice for all tuples to look for others, so much goes into looking.
@@ -111,24 +109,12 @@ def within_room(policy: Subset, loads: KeyLoads, plan: PairSubset) -> PairSubset
     held = np.array([[c.left_rate * c.left_window, c.right_rate * c.right_window] for c in components])
     held *= [[s.insert_left, s.insert_right] for s in shares]
     worth = np.array([[c.selectivity * c.right_rate, c.selectivity * c.left_rate] for c in components])
-    *own, others = (Shares(left, right) for left, right in _filled(held, worth, room).tolist())
+    *own, others = (Shares(left, right) for left, right in filled(held, worth, room).tolist())
     return replace(
         plan,
         room=PairSubset(others, dict(zip(keys, own, strict=True)) or None),
         why="; ".join(filter(None, [plan.why, f"there is room for {policy.max_state} tuples"])),
     )
-
-
-def _filled(held: Floats, worth: Floats, room: float) -> Floats:
-    """The part of each side of a component that is kept: what is worth most first, until the room is full."""
-    order = np.argsort(-worth, axis=None, kind="stable")
-    sizes = held.flat[order]
-    left_over = np.maximum(0.0, room - (np.cumsum(sizes) - sizes))
-    part = np.ones(sizes.size)
-    np.divide(left_over, sizes, out=part, where=sizes > left_over)
-    kept = np.empty(sizes.size)
-    kept[order] = part
-    return kept.reshape(held.shape)
 
 
 def sampled_always(policy: Sample, loads: KeyLoads | None, prices: Prices, scale: float = 1.0) -> PairSample:

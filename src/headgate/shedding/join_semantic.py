@@ -64,7 +64,8 @@ def by_keys(loads: KeyLoads, costs: JoinCosts, budget: float) -> KeyPlan:
         return KeyPlan({}, EVERYTHING, needed, f"nothing is shed: {needed.cost:.3g} of {budget:.3g} CPU is needed")
     rates = np.array([[load.left_rate, load.right_rate] for load in loads.all])
     partners = np.array([[load.left_partners, load.right_partners] for load in loads.all])
-    inserted = _filled(rates * (costs.update + partners * costs.result), partners, budget)
+    # A result costs the same everywhere, and the more of them share the update of one tuple, the less of it each pays.
+    inserted = filled(rates * (costs.update + partners * costs.result), partners, budget)
     inserted[rates * partners == 0] = 0.0
     *known_shares, others = (_shares(left, right) for left, right in inserted.tolist())
     plan = dict(zip(loads.known, known_shares, strict=True))
@@ -116,19 +117,16 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else 1.0
 
 
-def _filled(cost: Floats, partners: Floats, budget: float) -> Floats:
-    """The part of each side to keep: those with the most partners first, until the budget is used up.
-
-    A result costs the same everywhere, and the more of them share the update of one tuple, the less of it each pays.
-    """
-    order = np.argsort(-partners, axis=None, kind="stable")
-    sorted_cost = cost.flat[order]
-    left_over = np.maximum(0.0, budget - (np.cumsum(sorted_cost) - sorted_cost))
-    kept = np.ones(cost.size)
-    np.divide(left_over, sorted_cost, out=kept, where=sorted_cost > left_over)
-    inserted = np.empty(cost.size)
-    inserted[order] = kept
-    return inserted.reshape(cost.shape)
+def filled(sizes: Floats, worth: Floats, room: float) -> Floats:
+    """The part of each side of a component to keep: what is worth most first, until the room is used up."""
+    order = np.argsort(-worth, axis=None, kind="stable")
+    ordered = sizes.flat[order]
+    left_over = np.maximum(0.0, room - (np.cumsum(ordered) - ordered))
+    part = np.ones(sizes.size)
+    np.divide(left_over, ordered, out=part, where=ordered > left_over)
+    kept = np.empty(sizes.size)
+    kept[order] = part
+    return kept.reshape(sizes.shape)
 
 
 def _shares(left: float, right: float) -> Shares:
