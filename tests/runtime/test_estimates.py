@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from tests.runtime.test_flow import told
 from tests.support import assert_same, collected
 
 import headgate as hg
+from headgate.operators.closing import answers
 from headgate.runtime.pieces import Piece, Read
 from headgate.runtime.run import Run
 
@@ -103,6 +105,33 @@ def test_many_estimated_queries_close_in_one_pass(spark: SparkSession, tmp_path:
     run = flow.run_available()
     totals = [run.results(f"q{i}").selectExpr("sum(s) AS s").collect()[0].s for i in range(8)]
     assert totals == pytest.approx([6000 * 24.5] * 8, rel=0.05)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_closings_are_one_text_but_for_numbers(
+    spark: SparkSession, tmp_path: Path, rows: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark compiles what differs by more, and the JVM has to get warm with it again, which takes seconds."""
+    plans: list[str] = []
+
+    def noted(*given: Any) -> DataFrame | None:
+        closed = answers(*given)
+        if closed is not None:
+            plans.append(re.sub(r"\d+", "", closed._jdf.queryExecution().optimizedPlan().toString()))
+        return closed
+
+    monkeypatch.setattr("headgate.runtime.loop.answers", noted)
+    folder = str(tmp_path / "tuples")
+    for i in range(5):
+        rows.where(f"ts DIV 60 = {i}").coalesce(1).write.mode("append").parquet(folder)
+    flow = hg.Flow(spark, "test", str(tmp_path / "checkpoint"))
+    flow.stream("S", hg.sources.files(folder, max_files_per_batch=1), progress=hg.progress("ts", within=60))
+    sql = SQL.replace("400, SLIDE 100", "60, SLIDE 30").replace("stddev(v) AS sd, ", "")
+    flow.query("q", sql, policy=hg.estimate(rate=0.3))
+    flow.query("r", sql.replace("GROUP BY k", "GROUP BY v").replace("k,", "v,"), policy=hg.estimate(rate=0.2))
+    flow.run_available()
+    assert len(plans) >= 3
+    assert len(set(plans[1:])) == 1
 
 
 def test_nothing_is_estimated_where_nothing_is_shed(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:

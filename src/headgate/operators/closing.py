@@ -89,12 +89,10 @@ class Fate:
     shares: Mapping[int, float] = field(default_factory=dict)
     """The share of groups that is kept, by window, of a query that drops groups."""
 
-    def top(self, closing: Closing) -> str:
-        """That weight, as SQL."""
-        weights = set(self.tops.values())
-        if len(weights) == 1 and len(self.tops) > closing.last - closing.first:
-            return moving(f"{weights.pop()!r}D", WINDOW_ID)
-        pairs = ", ".join(f"{window}L, {top!r}D" for window, top in self.tops.items())
+    @property
+    def top(self) -> str:
+        """That weight, as SQL: in the same form for any windows, so that Spark does not compile it anew."""
+        pairs = ", ".join(f"{window}L, {top!r}D" for window, top in (self.tops or {_BEFORE_ALL: 1.0}).items())
         return f"coalesce(element_at(map({pairs}), {WINDOW_ID}), 1D)"
 
     def keeps(self, keys: Sequence[str]) -> str:
@@ -207,9 +205,8 @@ def answers(
             (table,) = each.tables.values()
             own = windows.df.where(f"{_SPEC} = {each.kinds.index(_kind(table, member, closings))}")
             fate = fates.get(member.stage.name, _KEPT)
-            top = fate.top(closings[member.stage.name]) if fate.tops else "1D"
             for other in extra:
-                own = _with_extra(own, state, member, other, closings, top)
+                own = _with_extra(own, state, member, other, closings, fate.top if fate.tops else "1D")
             branches.append(_structs(_Selected(own), each, [member], closings, fates))
         if plain:
             branches.append(_structs(windows, each, plain, closings, fates))
@@ -313,7 +310,7 @@ def _rolled_up(panes: DataFrame, over: _Pass, number: int) -> DataFrame:
     else:
         windows = roll_up(panes, kind.keys, over.columns, kind.panes, running=False, cut=not kind.keys)
     first, last = (moving(number, WINDOW_ID) for number in (kind.closing.first, kind.closing.last))
-    closing = windows.where(f"{WINDOW_ID} BETWEEN {first} AND {last}")
+    closing = windows.where(f"{WINDOW_ID} >= {first} AND {WINDOW_ID} <= {last}")
     return closing.withColumns({_SPEC: F.lit(number), **none})
 
 
@@ -420,7 +417,7 @@ def _structs(
     outlooks: list[str] = []
     tables = {m.stage.name: next(t for t in over.tables.values() if m in t.members) for m in members}
     specs = [over.kinds.index(_kind(tables[m.stage.name], m, closings)) for m in members]
-    source, limits = _with_limits(windows.source, specs, members, closings, fates)
+    source, limits = _with_limits(windows.source, specs, members, fates)
     for i, member in enumerate(members):
         node, above = member.stage.aggregate, member.stage.above
         assert node is not None
@@ -458,23 +455,21 @@ def _structs(
 
 
 def _with_limits(
-    source: str,
-    specs: Sequence[int],
-    members: Sequence[Member],
-    closings: Mapping[str, Closing],
-    fates: Mapping[str, Fate],
+    source: str, specs: Sequence[int], members: Sequence[Member], fates: Mapping[str, Fate]
 ) -> tuple[str, dict[int, Limits]]:
-    """The rows with the limits of queries whose windows have sampled tuples: once for each query, if there are any."""
-    estimated, tops = {}, {}
-    for i, member in enumerate(members):
-        fate = fates.get(member.stage.name, _KEPT)
-        if member.estimates is not None and fate.tops:
-            estimated[i], tops[i] = member.estimates, fate.top(closings[member.stage.name])
-    if not estimated:
+    """The rows with the limits of queries, once for each query, if any of their windows has sampled tuples.
+
+    Then all that may be sampled have limits: which of them are is another matter in each batch, and would be other
+    code.
+    """
+    estimated = {i: member.estimates for i, member in enumerate(members) if member.estimates is not None}
+    own = {i: fates.get(members[i].stage.name, _KEPT) for i in estimated}
+    if not any(fate.tops for fate in own.values()):
         return source, {}
     by_spec: dict[int, list[int]] = {}
     for i, spec in enumerate(specs):
         by_spec.setdefault(spec, []).append(i)
+    tops = {i: fate.top for i, fate in own.items()}
     return with_steps(for_each(source, _SPEC, by_spec), estimated, tops)
 
 

@@ -137,10 +137,10 @@ class Additive:
             if c.merge is not Merge.MOMENTS:
                 continue
             n, s1, s2, centre = (f"{c.name}_{p}" for p in ("n", "s1", "s2", "c"))
-            moments = (
-                f"named_struct('n', coalesce({n}, 0L), 'mean', {centre} + {s1} / nullif({n}, 0L),"
-                f" 'm2', greatest({s2} - {s1} * {s1} / nullif({n}, 0L), 0D))"
-            )
+            # Not by nullif, of which Spark makes other code each time.
+            mean, off = f"{centre} + {s1} / {n}", f"greatest({s2} - {s1} * {s1} / {n}, 0D)"
+            mean, off = (f"CASE WHEN {n} > 0 THEN {sql} END" for sql in (mean, off))
+            moments = f"named_struct('n', coalesce({n}, 0L), 'mean', {mean}, 'm2', coalesce({off}, 0D))"
             df = df.withColumn(c.name, F.expr(moments)).drop(n, s1, s2, centre)
         return df
 

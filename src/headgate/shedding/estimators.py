@@ -23,6 +23,7 @@ from headgate.shedding.intervals import (
     Spread,
     Step,
     count_limits,
+    nonzero,
     normal_quantile,
     number,
     total_limits,
@@ -170,8 +171,8 @@ _LO, _HI = Partial("lo", "min({x}){f}", Merge.MIN), Partial("hi", "max({x}){f}",
 TOTAL = _moment("w1", "{w}", "CAST(count(*){f} AS DOUBLE)")
 _ROWS = (Partial("n", "count(*){f}", Merge.SUM), TOTAL, _moment("w2", _ERROR, _NOTHING))
 
-_SQUARED_SUM = "{s2} / nullif(pow({s1}, 2), 0)"
-_MEAN = Step("mean", "{s1} / nullif({w1}, 0)")
+_SQUARED_SUM = f"{{s2}} / {nonzero('pow({s1}, 2)')}"
+_MEAN = Step("mean", f"{{s1}} / {nonzero('{w1}')}")
 #: Squared distances from the mean, with weights w(w - 1).
 _SQUARED = Step("squared", "greatest({a2} - 2 * {mean} * {a1} + pow({mean}, 2) * {w2}, 0)")
 
@@ -227,7 +228,8 @@ def _deviation(name: str, confidence: float) -> Estimator:
         _MEAN,
         _SQUARED,
         # The mean of a sample is nearer to its tuples than that of all tuples: its own variance is what is missing.
-        Step("variance", "greatest({s2} / nullif({w1}, 0) - pow({mean}, 2), 0) + {squared} / nullif(pow({w1}, 2), 0)"),
+        Step("weight", nonzero("{w1}")),
+        Step("variance", "greatest({s2} / {weight} - pow({mean}, 2), 0) + {squared} / pow({weight}, 2)"),
         Step(
             "fourth",
             "{a4} - 4 * {mean} * {a3} + 6 * pow({mean}, 2) * {a2} - 4 * pow({mean}, 3) * {a1} + pow({mean}, 4) * {w2}",

@@ -45,10 +45,22 @@ SUMS = Widening(few=3, tail=6, tail_power=4, both=7, both_power=0.25)
 #: Without the number of tuples, which is uncertain too, the spread of few values is all there is.
 MEANS = Widening(few=5, tail=3, tail_power=2.75, both=42, both_power=0.82)
 
+
+def nonzero(sql: str) -> str:
+    """A number, and NULL in place of zero.
+
+    It is `nullif`, of which Spark would make steps of its own, in another order each time: other code for the same.
+
+    >>> nonzero("{n}")
+    '(CASE WHEN {n} <> 0 THEN {n} END)'
+    """
+    return f"(CASE WHEN {sql} <> 0 THEN {sql} END)"
+
+
 #: The squared error that one tuple at the lowest rate makes, for a value of one; and how many tuples at that rate would
 #: tell as much as those kept, with the one more.
 _LOWEST_RATE = (
-    Step("unit", "nullif({top} * ({top} - 1), 0)"),
+    Step("unit", nonzero("{top} * ({top} - 1)")),
     Step("tuples", "({w2} + {unit}) / {unit}"),
 )
 
@@ -85,13 +97,13 @@ def count_limits(confidence: float) -> tuple[Step, ...]:
     return (
         Step("dropped", "coalesce({w1}, 0) - {n}"),
         Step("variance", "coalesce({w2}, 0)"),
-        Step("shape", "pow({dropped}, 2) / nullif({variance}, 0)"),
-        Step("lucky", "greatest({shape} - 1 / nullif(sqrt({shape}), 0), 1e-9)"),
-        Step("least", f"{{variance}} / nullif({{dropped}}, 0) * {_gamma_quantile('lucky', -z)}"),
+        Step("shape", f"pow({{dropped}}, 2) / {nonzero('{variance}')}"),
+        Step("lucky", f"greatest({{shape}} - 1 / sqrt({nonzero('{shape}')}), 1e-9)"),
+        Step("least", f"{{variance}} / {nonzero('{dropped}')} * {_gamma_quantile('lucky', -z)}"),
         Step("low", "{n} + greatest({least} - 0.5e0, 0)"),
-        Step("more", "nullif({dropped} + {top} - 1, 0)"),
+        Step("more", nonzero("{dropped} + {top} - 1")),
         Step("wider", "{variance} + {top} * ({top} - 1)"),
-        Step("larger", "pow({more}, 2) / nullif({wider}, 0)"),
+        Step("larger", f"pow({{more}}, 2) / {nonzero('{wider}')}"),
         Step("high", f"{{n}} + {{wider}} / {{more}} * {_gamma_quantile('larger', z)} + 0.5e0"),
     )
 
@@ -148,14 +160,14 @@ def _side(side: str, reach: str, mass: str, widening: Widening, confidence: floa
     at the lowest rate: the sum of a heavy tail is off by factors.
     """
     few = "{tuples} / ({n} + 1)"
-    for_few = f"{number(widening.few)} * {few} / nullif({{n}}, 0)"
-    for_both = f"{number(widening.both)} * {few} / nullif(pow({{n}}, {number(widening.both_power)}), 0)"
+    for_few = f"{number(widening.few)} * {few} / {nonzero('{n}')}"
+    for_both = f"{number(widening.both)} * {few} / pow({nonzero('{n}')}, {number(widening.both_power)})"
     for_tail = f"({number(widening.tail)} + {for_both}) * pow({{tail_{side}}}, {number(widening.tail_power)})"
     return (
         Step(f"reach_{side}", f"greatest({reach}, 0)"),
         Step(
             f"peak_{side}",
-            f"{{reach_{side}}} * {{furthest}} / nullif({{squares}} / {{unit}} + pow({{furthest}}, 2), 0)",
+            f"{{reach_{side}}} * {{furthest}} / {nonzero('{squares} / {unit} + pow({furthest}, 2)')}",
         ),
         Step(
             f"tail_{side}",
@@ -164,10 +176,11 @@ def _side(side: str, reach: str, mass: str, widening: Widening, confidence: floa
         ),
         Step(f"width_{side}", f"{number(normal_quantile(confidence))} * {{deviation}} * (1 + {for_few} + {for_tail})"),
         Step(
-            f"mass_{side}",
-            f"nullif(greatest({mass}, abs({{first}} - {{centre}} * {{w2}})) / {{top}}"
-            " + ({top} - 1) * ({ceiling} - {floor}), 0)",
+            f"whole_{side}",
+            f"greatest({mass}, abs({{first}} - {{centre}} * {{w2}})) / {{top}}"
+            " + ({top} - 1) * ({ceiling} - {floor})",
         ),
+        Step(f"mass_{side}", nonzero(f"{{whole_{side}}}")),
         Step(
             side,
             f"CASE WHEN {{reach_{side}}} > 0 THEN {{mass_{side}}} * (exp({{width_{side}}} / {{mass_{side}}}) - 1)"
