@@ -22,15 +22,16 @@ from headgate.shedding.subset_needs import Range
 COIN = "_hg_coin"
 #: The rate at which a tuple was taken that has been sampled before.
 TAKEN_AT = "_hg_taken_at"
-_ID = "_hg_id"
+#: Some number that Spark does not know before it runs.
+_PARTITION = "spark_partition_id()"
 _LOW, _HIGH = "_low", "_high"
 _OUTLOOK = "_hg_outlook_"
 
 
 def tossed(df: DataFrame, seed: int) -> DataFrame:
     """Tuples with a coin each. The same tuples in the same partitions get the same coins."""
-    numbered = df.withColumn(_ID, F.monotonically_increasing_id())
-    return numbered.withColumn(COIN, F.expr(f"xxhash64({_ID}, {moving(seed, _ID)})")).drop(_ID)
+    # In one step: Spark moves no filter below numbers that are given on the way, and so makes each coin once.
+    return df.withColumn(COIN, F.expr(f"xxhash64(monotonically_increasing_id(), {moving(seed, _PARTITION)})"))
 
 
 def taken(rate: float) -> str:

@@ -139,6 +139,8 @@ def _defaults() -> dict[str, str]:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # Batches run the same code again and again, some of it rarely: the hundred classes that Spark keeps are few.
         "spark.sql.codegen.cache.maxEntries": "2000",
+        # What is held in memory is held for one batch: packing it would take longer than to read it once more.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} {_HUGE_METHODS}",

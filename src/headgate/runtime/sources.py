@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-#: Files beyond this size have several row groups, which tasks share better than we could; in bytes.
-_LARGE = 64 << 20
+#: Up to this many bytes of a batch, a shuffle costs more than rows that are made of all tuples for want of it.
+_SMALL = 2 << 20
 #: What Spark tells of a file.
 _FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 #: With more cores than this, one plan for all of them is better than a piece for each.
@@ -108,11 +108,12 @@ class Files:
         }
         reader = spark.read.format(self.format).schema(schema).options(**self._options())
         pieces = cores(spark)
-        large = pieces > _MOST_PIECES or max(sizes.values(), default=0) > _LARGE
+        small = pieces <= _MOST_PIECES and sum(sizes.values()) <= _SMALL
         columns = [quoted(c) for c in dict.fromkeys((*needed, *([MALFORMED] if self._marks_malformed else [])))]
-        shares = [list(sizes)] if large else shared_out(sizes, pieces)
+        shares = shared_out(sizes, pieces) if small else [list(sizes)]
         scans = [reader.load([literal(p) for p in paths]).select(columns) for paths in shares if paths]
-        return Read([Piece(scan, not large) for scan in scans], float(sum(sizes.values())))
+        parquet = list(sizes) if self.columnar else ()
+        return Read([Piece(scan, small) for scan in scans], float(sum(sizes.values())), parquet)
 
     def _options(self) -> dict[str, Any]:
         marks = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED} if self._marks_malformed else {}
