@@ -54,11 +54,13 @@ class Watch:
     """Whether its tuples have arrival numbers."""
     kept: Mapping[str, str] = field(default_factory=dict)
     """By query that tuples are left out for, on which condition one is not: these are counted."""
+    known: bool = False
+    """Whether all else is known of the stream, so that these are counted in its sample."""
 
     @property
-    def looked_for(self) -> list[tuple[str, str]]:
+    def looked_for(self) -> dict[str, str]:
         """The figures that are observed, each with how it merges."""
-        return [*_MERGES.items(), *((kept_figure(query), "sum") for query in self.kept)]
+        return ({} if self.known else _MERGES) | {kept_figure(query): "sum" for query in self.kept}
 
     def place(self, df: DataFrame) -> str:
         """The place of a tuple on the axis, as SQL: NULL if it is bad."""
@@ -138,8 +140,10 @@ def _branches(
             if feed.stream == watch.stream:
                 branches.append(_reduced(source, table, i, late, watch, (table.number, i) == carrier, sampling))
     if carrier is None and watch.figures:
-        figures = ", ".join(f"{sql} AS {figure(watch.stream, name)}" for name, sql in _figure_sql(df, watch).items())
-        branches.append(queried(df, f"SELECT {figures} FROM {THESE}"))
+        seen = sample if sample is not None and watch.known else df
+        own = _figure_sql(seen, watch)
+        figures = ", ".join(f"{own[name]} AS {figure(watch.stream, name)}" for name in watch.looked_for)
+        branches.append(queried(seen, f"SELECT {figures} FROM {THESE}"))
     if watch.by is not None and watch.figures:
         branches.append(_by_group(df, watch))
     return branches
@@ -152,7 +156,7 @@ def observation(
 
     An axis is given by the numbers of the tables with panes on it. `sums` are columns of tables to be added up.
     """
-    looked_for = [(figure(w.stream, name), merge) for w in watches if w.figures for name, merge in w.looked_for]
+    looked_for = [(figure(w.stream, name), merge) for w in watches if w.figures for name, merge in w.looked_for.items()]
     figures = [f"{merge}({column}) AS {column}" for column, merge in looked_for]
     for i, tables in enumerate(axes):
         own = f"CASE WHEN {TABLE} IN ({', '.join(map(str, tables))}) THEN {_AT} END" if len(axes) > 1 else _AT

@@ -23,7 +23,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from headgate.operators.closing import Closing, answers
-from headgate.operators.dropping import pushed_down
 from headgate.operators.estimates import (
     TAKEN_AT,
     Sampling,
@@ -37,15 +36,12 @@ from headgate.operators.ingest import (
     Watch,
     figure,
     ingested,
-    narrowed_tables,
     observation,
     partial_rows,
-    sampled_tables,
-    taken_by_any,
 )
 from headgate.operators.lower import lower
 from headgate.operators.numbering import with_row_numbers
-from headgate.operators.sql import bound, position, quoted, stacked
+from headgate.operators.sql import position, stacked
 from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE
 from headgate.plan.stages import origins, tables_of
 from headgate.progress import (
@@ -81,13 +77,13 @@ from headgate.runtime.leaving import LeftOut
 from headgate.runtime.leaving import kept as left_out_for
 from headgate.runtime.level import Level, levels
 from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
+from headgate.runtime.samples import Sample, narrowed, sample
 from headgate.runtime.shedding import Shedding
 from headgate.runtime.sinks import MemorySink, Sink
 from headgate.runtime.splitting import splitting
 from headgate.runtime.state import State
-from headgate.runtime.subsets import Axis, Spans, come, common
+from headgate.runtime.subsets import Axis, Spans, come
 from headgate.runtime.tuples import Keeper, Tuples
-from headgate.runtime.workload import SHARED
 from headgate.shedding.policy import Estimate, exact
 
 if TYPE_CHECKING:
@@ -328,6 +324,8 @@ class Loop:
         self.manifest = manifest
         self._clean(given)
         watch.lap("commit")
+        if found:
+            self._try(found, batches, sum(watch.laps.values()) - watch.laps["ingest"])
         size = (manifest.state_rows, manifest.state_bytes)
         report = BatchReport(manifest.batch, sum(rows.values()), watch.laps, given, late, *size, shed, dropped)
         self.reports = [*self.reports[-99:], report]
@@ -452,18 +450,14 @@ class Loop:
         batches: Batches,
         manifest: Manifest,
         sampling: Sampling,
-        samples: Mapping[str, Sequence[DataFrame]],
+        samples: Mapping[str, Sample],
         known: Mapping[str, Any] | None = None,
     ) -> tuple[Manifest, dict[str, Any]]:
         """Adds the partial rows of a batch to the state of a level, and gives what is found out about its streams.
 
         What is `known` of the flow's own streams tells whether there are late tuples among them.
         """
-        watches = [
-            replace(w, kept=left_out_for(level, w.stream, sampling))
-            for w in level.watches
-            if w.stream in batches and (w.figures or level.reduces(w.stream))
-        ]
+        watches = self._watched(level, batches, sampling, samples)
         if not watches:
             return manifest, {}
         closed_before = self._lateness.closed_before(self.manifest)
@@ -483,6 +477,16 @@ class Loop:
         written = self._state.written(folder, spans, figures["panes"], level.depth)
         return replace(manifest, files=(*manifest.files, written)), figures
 
+    def _watched(
+        self, level: Level, batches: Batches, sampling: Sampling, samples: Mapping[str, Sample]
+    ) -> list[Watch]:
+        """What to look for in the streams of a level that a batch has tuples of."""
+        return [
+            replace(w, kept=left_out_for(level, w.stream, sampling), known=_is_known(samples.get(w.stream)))
+            for w in level.watches
+            if w.stream in batches and (w.figures or level.reduces(w.stream))
+        ]
+
     def _ingested(
         self,
         level: Level,
@@ -490,9 +494,9 @@ class Loop:
         watches: Sequence[Watch],
         late: Mapping[str, Number],
         sampling: Sampling,
-        samples: Mapping[str, Sequence[DataFrame]],
+        samples: Mapping[str, Sample],
     ) -> dict[str, Any]:
-        rows = ingested(batches, level.tables, watches, late, sampling, samples)
+        rows = ingested(batches, level.tables, watches, late, sampling, {s: own.pieces for s, own in samples.items()})
         observed = Observation()
         columns = level.columns(rows, frozenset(w.stream for w in watches))
         axes = list(level.axes.values()) if any(level.reduces(stream) for stream in batches) else []
@@ -504,40 +508,44 @@ class Loop:
         else:
             self._state.write(kept, self._state.folder(self.batch, level.depth))
         figures: dict[str, Any] = observed.get[FIGURES_OBSERVED].asDict()
+        for own in samples.values():
+            figures |= own.figures or {}
         return figures
 
-    def _samples(self, found: Mapping[str, Read], sampling: Sampling, until: ExitStack) -> dict[str, list[DataFrame]]:
-        """The samples of streams that several tables share; small ones are held in memory until the batch is over."""
-        samples = {}
-        for name, own in found.items():
-            rates = sampled_tables(self.levels[0].tables, name, sampling)
-            if name in self._numbered:
-                continue
-            if not rates:
-                if narrowed := self._narrowed(name, own, sampling):
-                    samples[name] = narrowed
-                continue
-            rate = max(rates.values())
-            conditions = taken_by_any(self.levels[0].tables, name, sampling)
-            samples[name] = [p.sample(sampling.seed(name, i), conditions) for i, p in enumerate(own.pieces)]
-            if len(rates) > 1 and rate <= SHARED:
-                for sample in samples[name]:
-                    sample.persist()
-                    until.callback(sample.unpersist)
-        return samples
+    def _try(self, found: Mapping[str, Read], batches: Batches, otherwise: float) -> None:
+        """Ingests a batch once more, at the rates that are to be tried, if any are, to see how long that takes.
 
-    def _narrowed(self, stream: str, own: Read, sampling: Sampling) -> list[DataFrame]:
-        """The tuples of a stream without those that nobody needs, if all that read it drop windows."""
-        queries = narrowed_tables(self.levels[0].tables, stream, sampling)
-        watch = next(w for w in self._watches if w.stream == stream)
-        others = [s for s in self.stages.values() if stream in s.streams and (s.aggregate is None or s.holds)]
-        unneeded = common([sampling.dropped[q] for names in queries.values() for q in names]) if queries else ()
-        if not unneeded or watch.attribute is None or others:
-            return []
-        frame = self._frames[stream]
-        attribute, value = quoted(watch.attribute), bound(frame, watch.attribute, "{}")
-        where = pushed_down(attribute, unneeded, value)
-        return [piece.where(where) for piece in own.pieces]
+        So the price of what can be shed is known before anything is. Nothing comes of it; `otherwise` is how long
+        the rest of the batch took.
+        """
+        rates, first = self.shedding.to_try(otherwise), self.levels[0]
+        if not rates:
+            return
+        sampling, begun = Sampling(rates, self.batch), time.perf_counter()
+        with plain_errors(), ExitStack() as until:
+            samples = self._samples(found, sampling, until)
+            streams = self._looked_up(first, batches, self._tables.now(self._looked_into))
+            streams |= LeftOut(first, sampling, found, batches).coined
+            if watches := self._watched(first, streams, sampling, samples):
+                pieces = {name: own.pieces for name, own in samples.items()}
+                rows = ingested(streams, first.tables, watches, {}, sampling, pieces)
+                rows.write.format("noop").mode("overwrite").save()
+                self.shedding.tried(rates, otherwise + time.perf_counter() - begun)
+
+    def _samples(self, found: Mapping[str, Read], sampling: Sampling, until: ExitStack) -> dict[str, Sample]:
+        """The tuples of streams that tables do with which do not need all of them."""
+        first, samples = self.levels[0], {}
+        passed_on = {
+            s for stage in self.stages.values() if stage.aggregate is None or stage.holds for s in stage.streams
+        }
+        for watch in (w for w in self._watches if w.stream in found.keys() - self._numbered):
+            own = found[watch.stream]
+            taken = sample(first, watch, own, sampling, until)
+            if taken is None and watch.stream not in passed_on:
+                taken = narrowed(first, watch, self._frames[watch.stream], own, sampling)
+            if taken is not None:
+                samples[watch.stream] = taken
+        return samples
 
     def _with_numbers(self, stream: str, pieces: Sequence[DataFrame]) -> Sequence[DataFrame]:
         """The tuples of a stream with their arrival numbers, if any query needs them; malformed records have none.
@@ -776,6 +784,10 @@ class _Stopwatch:
     def lap(self, name: str) -> None:
         now = time.perf_counter()
         self.laps[name], self._since = now - self._since, now
+
+
+def _is_known(sample: Sample | None) -> bool:
+    return sample is not None and sample.figures is not None
 
 
 def _whole(pieces: Sequence[DataFrame]) -> DataFrame:

@@ -48,3 +48,5 @@ class Read:
 
     pieces: list[Piece]
     amount: float | None = None
+    files: Sequence[str] = ()
+    """The Parquet files that it is."""

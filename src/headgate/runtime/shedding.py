@@ -63,6 +63,8 @@ _SAFETY = 0.05
 #: Where what may not be shed is too much already, samples get this part of the time.
 _LEAST = 0.1
 _EVENTS = 50
+#: The rate that is tried while the model is calibrated, by batches that leave this part of the target free.
+_TRIED, _FREE = 0.1, 0.5
 #: Groups of which no tuple was taken are warned of when they have more than this part of the tuples.
 _MATTERS = 0.05
 
@@ -130,6 +132,7 @@ class Shedding:
         self.missed: dict[str, list[float]] = dict(state.get("missed", {}))
         self.events: list[dict[str, Any]] = list(state.get("events", []))
         self.plan: EstimatePlan | None = None
+        self._load: Load | None = None
 
     def state(self) -> dict[str, Any]:
         """What the next one needs to go on from here, as JSON has it."""
@@ -404,6 +407,22 @@ class Shedding:
         did = with_joins(did, self.joins.did.values())
         self.controller.observe(predicted=self.costs.predict(did), observed=seconds)
         self.costs.observe(did, seconds)
+        self._load = load
+
+    def to_try(self, seconds: float) -> dict[str, float]:
+        """The rates at which a batch is ingested once more, to know what that costs, if it took so long without it.
+
+        Where all tuples are always taken, what it costs to read them cannot be told from what it costs to use them.
+        """
+        if self.controller is None or self.costs.calibrated or self._load is None:
+            return {}
+        free = seconds < (1 - _FREE) * self.controller.overload.target
+        return {name: _TRIED for name, policy in self._estimated.items() if policy.rate is None and free}
+
+    def tried(self, rates: Mapping[str, float], seconds: float) -> None:
+        """Takes in how long the last batch would have taken at these rates."""
+        assert self._load is not None
+        self.costs.observe(self.workload.amounts(self._load, Shed(rates), self.statistics), seconds)
 
     def _learn(
         self,

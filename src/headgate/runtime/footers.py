@@ -1,0 +1,85 @@
+"""What the footers of Parquet files tell of their tuples, so that the tuples need not be read for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+#: Written by versions of Spark that had another calendar for early times.
+_OLD_CALENDAR = b"org.apache.spark.legacyDateTime"
+_WHOLE_NUMBERS = ("INT32", "INT64")
+
+
+@dataclass(frozen=True)
+class Looked:
+    """How many tuples there are, how many without a place, and where the others are, from the lowest to the highest."""
+
+    rows: int
+    bad: int
+    lowest: int | None
+    highest: int | None
+
+
+def looked_at(paths: Iterable[str], attribute: str) -> Looked | None:
+    """What the footers of files say, with the places of tuples by an attribute; None if not all say it.
+
+    Only files of this machine are asked: elsewhere Spark may get at them by ways that we know nothing of.
+    """
+    parts: list[Looked] = []
+    try:
+        for path in paths:
+            if (found := list(_in_file(path, attribute))) and None not in found:
+                parts += [part for part in found if part is not None]
+            else:
+                return None
+    except (OSError, pa.ArrowException):
+        return None  # If it cannot be read, Spark says so.
+    return Looked(
+        sum(part.rows for part in parts),
+        sum(part.bad for part in parts),
+        min((part.lowest for part in parts if part.lowest is not None), default=None),
+        max((part.highest for part in parts if part.highest is not None), default=None),
+    )
+
+
+def _in_file(path: str, attribute: str) -> Iterator[Looked | None]:
+    url = urlsplit(path)
+    if url.scheme not in ("", "file"):
+        yield None
+        return
+    footer = pq.read_metadata(Path(unquote(url.path)))
+    names = [footer.schema.column(i).path for i in range(footer.num_columns)]
+    if attribute not in names or _OLD_CALENDAR in (footer.metadata or {}):
+        yield None
+        return
+    column = names.index(attribute)
+    if not _is_placed(footer.schema.column(column)):
+        yield None
+        return
+    for i in range(footer.num_row_groups):
+        group = footer.row_group(i)
+        told = group.column(column).statistics
+        if told is None or not told.has_null_count or not (told.has_min_max or told.null_count == group.num_rows):
+            yield None
+            return
+        ends = (told.min_raw, told.max_raw) if told.has_min_max else (None, None)
+        yield Looked(group.num_rows, told.null_count, *ends)
+
+
+def _is_placed(column: pq.ColumnSchema) -> bool:
+    """Whether the numbers in the file are the places of tuples: microseconds, or whole numbers as they are."""
+    kind = json.loads(column.logical_type.to_json())
+    match kind["Type"]:
+        case "Timestamp":
+            return bool(kind["isAdjustedToUTC"] and kind["timeUnit"] == "microseconds")
+        case "Int":
+            return bool(kind["isSigned"])
+        case "None":
+            return column.physical_type in _WHOLE_NUMBERS
+    return False

@@ -1,0 +1,79 @@
+"""What of a stream is read for the tables that do not need all of it: a sample, or tuples outside dropped windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headgate.operators.dropping import pushed_down
+from headgate.operators.estimates import taken
+from headgate.operators.ingest import figure, narrowed_tables, sampled_tables, taken_by_any
+from headgate.operators.sql import bound, quoted
+from headgate.runtime.footers import looked_at
+from headgate.runtime.leaving import kept
+from headgate.runtime.subsets import common
+from headgate.runtime.workload import SHARED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from headgate.operators.estimates import Sampling
+    from headgate.operators.ingest import Watch
+    from headgate.runtime.level import Level
+    from headgate.runtime.pieces import Read
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The tuples of a stream that some tables do with, in pieces."""
+
+    pieces: Sequence[DataFrame]
+    figures: Mapping[str, Any] | None = None
+    """The figures of the stream as a whole, if they are known: then nothing else of it need be read."""
+
+
+def sample(level: Level, watch: Watch, own: Read, sampling: Sampling, until: ExitStack) -> Sample | None:
+    """The sample of a stream that its tables share; a small one is held in memory until the batch is over."""
+    rates = sampled_tables(level.tables, watch.stream, sampling)
+    if not rates:
+        return None
+    rate = max(rates.values())
+    shared = len(rates) > 1 and rate <= SHARED
+    figures = _known(level, watch, own, sampling, rate) if shared else None
+    # What is left out is counted by the sample, if by nothing else: then it may not lack what no query asks for.
+    conditions = taken_by_any(level.tables, watch.stream, sampling) if figures is None else [taken(rate)]
+    pieces = [piece.sample(sampling.seed(watch.stream, i), conditions) for i, piece in enumerate(own.pieces)]
+    for piece in pieces if shared else ():
+        piece.persist()
+        until.callback(piece.unpersist)
+    return Sample(pieces, figures)
+
+
+def _known(level: Level, watch: Watch, own: Read, sampling: Sampling, rate: float) -> dict[str, Any] | None:
+    """The figures of a stream by the footers of its files, if they tell all, and its sample the rest."""
+    rates = sampled_tables(level.tables, watch.stream, sampling)
+    plain = watch.attribute is not None and not (watch.by or watch.punctuated_by or watch.marked or watch.numbered)
+    counted = kept(level, watch.stream, sampling)
+    by_coin = all(sampling.rates.get(query, 2.0) <= rate for query in counted)
+    places = any(query in sampling.dropped or query in sampling.groups for query in counted)
+    whole = any(table.reads(watch.stream) and table.number not in rates for table in level.tables)
+    if not own.files or not plain or not by_coin or places or whole:
+        return None
+    assert watch.attribute is not None
+    looked = looked_at(own.files, watch.attribute)
+    if looked is None:
+        return None
+    told = {"rows": looked.rows, "bad": looked.bad, "lowest": looked.lowest, "highest": looked.highest}
+    return {figure(watch.stream, name): value for name, value in (told | {"punctuated": None, "numbered": 0}).items()}
+
+
+def narrowed(level: Level, watch: Watch, frame: DataFrame, own: Read, sampling: Sampling) -> Sample | None:
+    """The tuples of a stream without those that nobody needs, if all that read it drop windows."""
+    queries = narrowed_tables(level.tables, watch.stream, sampling)
+    unneeded = common([sampling.dropped[q] for names in queries.values() for q in names]) if queries else ()
+    if not unneeded or watch.attribute is None:
+        return None
+    where = pushed_down(quoted(watch.attribute), unneeded, bound(frame, watch.attribute, "{}"))
+    return Sample([piece.where(where) for piece in own.pieces])
