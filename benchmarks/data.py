@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.runtime.packets import packets
 
+#: The columns that are few texts again and again.
+_TEXTS = ["srcIP", "destIP", "proto", "flags"]
 _FOLDER = Path(__file__).resolve().parent.parent / "build" / "bench-data"
 
 
@@ -33,19 +37,15 @@ def stream_files(spark: SparkSession, files: int, hosts: int, seconds: int = 360
     return folder
 
 
-def repeated_files(folder: Path, seconds: int, times: int) -> Path:
-    """The packets of a folder again and again, so many seconds later each time: much faster than to make more."""
-    repeated = folder.with_name(f"{folder.name}-{times}-times")
-    if not (repeated / "_SUCCESS").exists():
-        repeated.mkdir(parents=True, exist_ok=True)
-        files = sorted(folder.glob("part-*.parquet"))
-        with duckdb.connect() as db:
-            db.execute("SET TimeZone = 'UTC'")
-            for number in range(times * len(files)):
-                again, file = divmod(number, len(files))
-                later = f"SELECT * REPLACE (ts + to_seconds({again * seconds}) AS ts) FROM '{files[file]}'"
-                name = repeated / f"part-{number:06d}.parquet"
-                db.execute(f"COPY ({later}) TO '{name}' (COMPRESSION snappy)")
-                os.utime(name, (number, number))
-        (repeated / "_SUCCESS").touch()
-    return repeated
+def later_file(file: Path, seconds: int, to: Path) -> None:
+    """The packets of a file once more, so many seconds later: much faster than to make others."""
+    packets = pq.read_table(file, read_dictionary=_TEXTS)
+    times = packets["ts"]
+    later = pc.add(times.cast(pa.int64()), seconds * 1_000_000).cast(times.type)
+    pq.write_table(
+        packets.set_column(packets.column_names.index("ts"), "ts", later),
+        to,
+        compression="snappy",
+        use_dictionary=[*_TEXTS, "destPort", "len"],
+        row_group_size=1 << 20,
+    )
