@@ -45,11 +45,11 @@ _WARM, _QUIET = [0.25, 0.5] * 12, [0.4] * 6
 _NET = "substring_index({}, '.', 3)"
 _SOURCE, _DEST = {"net": _NET.format("srcIP")}, {"dest": _NET.format("destIP")}
 _ALL = "sum(len) AS bytes, avg(len) AS size, min(len) AS smallest, max(len) AS largest"
-#: Seven queries: what each is grouped by, what it counts, and what else it tells of it. None has the groups of another.
-#: Some are much finer, and so worse off in a sample, than others.
+#: Seven queries: what each is grouped by, what it counts, and what else it tells of it. None has the groups of another;
+#: the hosts are many, and so worse off in a sample than the rest.
 _QUERIES: dict[str, tuple[dict[str, str], str, str]] = {
     "hosts": ({"srcIP": "srcIP"}, "true", _ALL),
-    "targets": ({"destIP": "destIP"}, "true", _ALL),
+    "marks": ({"proto": "proto", "flags": "flags"}, "true", _ALL),
     "routes": (_SOURCE | _DEST, "true", _ALL),
     "services": ({"destPort": "destPort", "proto": "proto"}, "true", _ALL),
     "states": (_SOURCE | {"flags": "flags"}, "proto = 'tcp'", _ALL),

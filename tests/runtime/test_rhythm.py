@@ -49,6 +49,17 @@ def test_more_tuples_close_more_windows(rhythm: Rhythm) -> None:
     assert rhythm.expected(manifest(120), {"S": 120}, {"S": TUPLES / 2}, merged=0) == Upkeep()
 
 
+def test_a_live_stream_goes_on_with_time(rhythm: Rhythm) -> None:
+    """More tuples in the same time do not take it further."""
+    rhythm.observe(manifest(100), manifest(120), {"S": TUPLES}, 7, seconds=20.0)
+    at = manifest(120), {"S": 120}
+    assert rhythm.expected(*at, {"S": 5 * TUPLES}, merged=0, seconds=20.0) == Upkeep(1.0, 7.0)
+    assert rhythm.expected(*at, {"S": 5 * TUPLES}, merged=0, seconds=10.0) == Upkeep()
+    assert rhythm.expected(*at, {"S": 5 * TUPLES}, merged=0) == Upkeep(1.0, 35.0)  # Read from where it is kept.
+    again = Rhythm(rhythm._level, rhythm.state())
+    assert again.expected(*at, {"S": 1.0}, merged=0, seconds=40.0) == Upkeep(1.0, 14.0)
+
+
 def test_it_goes_on_after_a_restart(rhythm: Rhythm) -> None:
     rhythm.observe(manifest(100), manifest(120), {"S": TUPLES}, 7)
     again = Rhythm(rhythm._level, rhythm.state())

@@ -49,46 +49,75 @@ class Rhythm:
         self._level = level
         self._stages = {n: s for n, s in level.aggregating.items() if isinstance(s.window, Sliding)}
         self._pace: dict[str, float] = dict(state.get("pace", {}))
+        self._speed: dict[str, float] = dict(state.get("speed", {}))
         self._answers: float = state.get("answers", 0.0)
         self.usual = Upkeep(**state.get("usual", {}))
         """What batches do on average."""
 
     def state(self) -> dict[str, Any]:
         """What the next one needs to go on from here, as JSON has it."""
-        return {"pace": self._pace, "answers": self._answers, "usual": asdict(self.usual)}
+        return {"pace": self._pace, "speed": self._speed, "answers": self._answers, "usual": asdict(self.usual)}
 
     def expected(
-        self, manifest: Manifest, told: Mapping[str, Punctuation], tuples: Mapping[str, float], merged: float
+        self,
+        manifest: Manifest,
+        told: Mapping[str, Punctuation],
+        tuples: Mapping[str, float],
+        merged: float,
+        seconds: float | None = None,
     ) -> Upkeep:
-        """What a batch with so many tuples will do, where streams are punctuated so far, and so much state is due."""
+        """What a batch with so many tuples will do, where streams are punctuated so far, and so much state is due.
+
+        Streams that are followed live go on with the time that has passed, however many tuples it has brought.
+        """
+        ahead = {stream: self._ahead(stream, count, seconds) for stream, count in tuples.items()}
         windows = 0
         for name, stage in self._stages.items():
-            now, then = (self._closed(stage, manifest, told, ahead) for ahead in ({}, tuples))
+            now, then = (self._closed(stage, manifest, told, tuples, by) for by in ({}, ahead))
             if now is not None and then is not None:
                 windows += then - manifest.closed.get(name, now)
         return Upkeep(float(windows > 0), windows * self._answers, float(merged > 0), merged)
 
+    def _ahead(self, stream: str, tuples: float, seconds: float | None) -> float:
+        """How far a stream goes on with so many tuples, which have come within so many seconds, if it is live."""
+        if seconds is not None and stream in self._speed:
+            return seconds * self._speed[stream]
+        return tuples * self._pace.get(stream, 0.0)
+
     def _closed(
-        self, stage: Stage, manifest: Manifest, told: Mapping[str, Punctuation], ahead: Mapping[str, float]
+        self,
+        stage: Stage,
+        manifest: Manifest,
+        told: Mapping[str, Punctuation],
+        tuples: Mapping[str, float],
+        ahead: Mapping[str, float],
     ) -> int | None:
-        """The last window that is closed when so many tuples more have come; None if that cannot be told."""
+        """The last window that is closed when streams are so far ahead; None if that cannot be told."""
         places = []
         for stream in self._level.origins(stage):
             counts = stage.window.attr == ROW_NUM
-            place, pace = manifest.numbered.get(stream) if counts else told.get(stream), self._pace.get(stream, 0.0)
+            place = manifest.numbered.get(stream) if counts else told.get(stream)
             if place is None or isinstance(place, float):
                 return None
-            places.append(place + round(ahead.get(stream, 0.0) * (1.0 if counts else pace)))
+            places.append(place + round(tuples[stream] if counts and stream in ahead else ahead.get(stream, 0.0)))
         last = closed(stage.window, min(places)) if places else None
         return None if last is None or isinstance(last, float) else int(last)
 
-    def observe(self, before: Manifest, after: Manifest, tuples: Mapping[str, int], answers: int) -> Upkeep:
+    def observe(
+        self,
+        before: Manifest,
+        after: Manifest,
+        tuples: Mapping[str, int],
+        answers: int,
+        seconds: float | None = None,
+    ) -> Upkeep:
         """Takes in what became of the manifest by a batch, before it is committed; gives what the batch did."""
         for stream, count in tuples.items():
             first, last = (read(manifest.highest.get(stream)) for manifest in (before, after))
             if count and first is not None and last is not None and not isinstance(last, float):
-                pace = float(last - first) / count
-                self._pace[stream] = self._pace.get(stream, pace) + _RECENT * (pace - self._pace.get(stream, pace))
+                _follow(self._pace, stream, float(last - first) / count)
+                if seconds:
+                    _follow(self._speed, stream, float(last - first) / seconds)
         windows = sum(max(after.closed[n] - before.closed.get(n, after.closed[n]), 0) for n in after.closed)
         if windows:
             each = answers / windows
@@ -100,3 +129,8 @@ class Rhythm:
         did = Upkeep(float(windows > 0), float(answers), float(merges), float(merged))
         self.usual = self.usual.towards(did, _RECENT)
         return did
+
+
+def _follow(known: dict[str, float], stream: str, new: float) -> None:
+    """Moves what is known of a stream towards what the last batch showed."""
+    known[stream] = known.get(stream, new) + _RECENT * (new - known.get(stream, new))

@@ -174,7 +174,7 @@ class Shedding:
         if self.controller is None or not amounts:
             self.subsets.decide(manifest, spans, {})
             return Decided(fixed, self.subsets.state(), self.joins.documents(self.joins.plans(None, prices)))
-        interval = interval or self.controller.overload.target
+        passed, interval = interval, interval or self.controller.overload.target
         load = Load(self._expected(amounts, interval), self._partials, self._rhythm.usual)
         joins = self.joins.plans(load.tuples, prices, warm=not self.costs.calibrated and manifest.batch % 2 == 0)
         # Whether to shed is a matter of what batches do on average; how much, of what this one will do.
@@ -198,7 +198,7 @@ class Shedding:
                 fixed = dict.fromkeys(self._estimated, 1.0) | fixed
             documents = self.joins.documents(joins, load.tuples)
             return Decided(fixed, self.subsets.state(), documents, predicted=exact, event=event)
-        load = replace(load, upkeep=self._rhythm.expected(manifest, told, load.tuples, due))
+        load = replace(load, upkeep=self._rhythm.expected(manifest, told, load.tuples, due, passed))
         left = self._left(load, joins, decision.budget_seconds)
         joins = self.joins.plans(load.tuples, prices, self._join_budgets(load, joins, prices, left))
         needed = self._drop(manifest, spans, load, left, interval)
@@ -401,7 +401,7 @@ class Shedding:
         self._learn(tuples, amounts, figures, rates, interval)
         self._judge(outlooks)
         self._partials = float(figures.get("panes") or 0)
-        upkeep = self._rhythm.observe(*manifests, tuples, answers)
+        upkeep = self._rhythm.observe(*manifests, tuples, answers, interval)
         load = Load({s: float(n) for s, n in tuples.items()}, self._partials, upkeep)
         did = self.workload.amounts(load, Shed(rates, decided.get("needed", {})), self.statistics)
         did = with_joins(did, self.joins.did.values())
