@@ -70,6 +70,7 @@ from headgate.runtime.evaluate import answer
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
+from headgate.runtime.footers import looked_at
 from headgate.runtime.join_shedding import JoinDrops, shed_keeper
 from headgate.runtime.keeping import Keeping
 from headgate.runtime.lateness import Lateness
@@ -423,18 +424,26 @@ class Loop:
             if last is not None and ahead is not None and self.waits:
                 spans[axis] = (last, last + 2 * ahead)
                 continue
-            watch = next(w for w in self._watches if w.stream == name)
-            df = self._sound(name, [piece.df for piece in found[name].pieces])
-            place = position(df, watch.attribute) if watch.attribute and not counted else None
-            ends = df.selectExpr(
-                f"min({place})" if place else "min(0L)", f"max({place})" if place else "count(*) - 1"
-            ).first()
-            assert ends is not None
-            low, high = map(from_spark, ends)
+            low, high = self._ends(found[name], next(w for w in self._watches if w.stream == name), counted)
             if low is not None and high is not None:
                 before = (last or 0) if counted else 0
                 spans[axis] = (low + before, high + before)
         return spans
+
+    def _ends(self, own: Read, watch: Watch, counted: bool) -> tuple[Number | None, Number | None]:
+        """Where the first and the last tuple of a stream in a batch are, or are counted; footers may tell it."""
+        looked = looked_at(own.files, watch.attribute) if own.files and watch.attribute else None
+        if looked is not None:
+            first = 0 if looked.rows else None
+            return (first, looked.rows - 1) if counted else (looked.lowest, looked.highest)
+        df = self._sound(watch.stream, [piece.df for piece in own.pieces])
+        place = position(df, watch.attribute) if watch.attribute and not counted else None
+        ends = df.selectExpr(
+            f"min({place})" if place else "min(0L)", f"max({place})" if place else "count(*) - 1"
+        ).first()
+        assert ends is not None
+        low, high = map(from_spark, ends)
+        return low, high
 
     def _interval(self) -> float | None:
         """The seconds in which what a batch holds has come, if it holds what came since the last one."""
