@@ -23,11 +23,11 @@ TIMES = [3_000_000, None, 1_000_000, 2_500_001, None, 7_000_000]
 def written(folder: Path, name: str, column: pa.Array, **options: Any) -> str:
     path = folder / name
     pq.write_table(pa.table({"ts": column, "v": pa.array(range(len(column)))}), path, row_group_size=2, **options)
-    return path.as_uri()
+    return f"file:{path}"
 
 
 def test_all_row_groups_of_all_files_are_told(tmp_path: Path) -> None:
-    times = written(tmp_path, "one day.parquet", pa.array(TIMES, pa.timestamp("us", tz="UTC")))
+    times = written(tmp_path, "one%20day #1.parquet", pa.array(TIMES, pa.timestamp("us", tz="UTC")))
     assert looked_at([times], "ts") == Looked(6, 2, 1_000_000, 7_000_000)
     more = written(tmp_path, "more.parquet", pa.array([8_000_000, None], pa.timestamp("us", tz="UTC")))
     assert looked_at([times, more], "ts") == Looked(8, 3, 1_000_000, 8_000_000)
@@ -57,10 +57,10 @@ def test_files_that_do_not_tell(tmp_path: Path, type_: pa.DataType, options: dic
 
 
 def test_files_that_are_out_of_reach(tmp_path: Path) -> None:
-    assert looked_at([(tmp_path / "none.parquet").as_uri()], "ts") is None
+    assert looked_at([f"file:{tmp_path}/none.parquet"], "ts") is None
     assert looked_at(["s3a://bucket/some.parquet"], "ts") is None
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 but not really")
-    assert looked_at([(tmp_path / "broken.parquet").as_uri()], "ts") is None
+    assert looked_at([f"file:{tmp_path}/broken.parquet"], "ts") is None
 
 
 @pytest.mark.usefixtures("interpreted")

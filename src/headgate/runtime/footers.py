@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+#: What Spark puts in front of the paths of this machine, which it leaves as they are.
+_HERE = "file:"
 #: Written by versions of Spark that had another calendar for early times.
 _OLD_CALENDAR = b"org.apache.spark.legacyDateTime"
 _WHOLE_NUMBERS = ("INT32", "INT64")
@@ -34,10 +34,10 @@ def looked_at(paths: Iterable[str], attribute: str) -> Looked | None:
     parts: list[Looked] = []
     try:
         for path in paths:
-            if (found := list(_in_file(path, attribute))) and None not in found:
-                parts += [part for part in found if part is not None]
-            else:
+            found = _in_file(path, attribute)
+            if not found:
                 return None
+            parts += found
     except (OSError, pa.ArrowException):
         return None  # If it cannot be read, Spark says so.
     return Looked(
@@ -48,28 +48,26 @@ def looked_at(paths: Iterable[str], attribute: str) -> Looked | None:
     )
 
 
-def _in_file(path: str, attribute: str) -> Iterator[Looked | None]:
-    url = urlsplit(path)
-    if url.scheme not in ("", "file"):
-        yield None
-        return
-    footer = pq.read_metadata(Path(unquote(url.path)))
+def _in_file(path: str, attribute: str) -> list[Looked]:
+    """What the footer of a file, named as Spark names it, says of each row group; nothing if it does not say all."""
+    if not path.startswith(_HERE):
+        return []
+    footer = pq.read_metadata(path.removeprefix(_HERE))
     names = [footer.schema.column(i).path for i in range(footer.num_columns)]
     if attribute not in names or _OLD_CALENDAR in (footer.metadata or {}):
-        yield None
-        return
+        return []
     column = names.index(attribute)
     if not _is_placed(footer.schema.column(column)):
-        yield None
-        return
+        return []
+    found = []
     for i in range(footer.num_row_groups):
         group = footer.row_group(i)
         told = group.column(column).statistics
         if told is None or not told.has_null_count or not (told.has_min_max or told.null_count == group.num_rows):
-            yield None
-            return
+            return []
         ends = (told.min_raw, told.max_raw) if told.has_min_max else (None, None)
-        yield Looked(group.num_rows, told.null_count, *ends)
+        found.append(Looked(group.num_rows, told.null_count, *ends))
+    return found
 
 
 def _is_placed(column: pq.ColumnSchema) -> bool:

@@ -70,36 +70,31 @@ class Rhythm:
 
         Streams that are followed live go on with the time that has passed, however many tuples it has brought.
         """
-        ahead = {stream: self._ahead(stream, count, seconds) for stream, count in tuples.items()}
+        further = {stream: self._further(stream, count, seconds) for stream, count in tuples.items()}
         windows = 0
         for name, stage in self._stages.items():
-            now, then = (self._closed(stage, manifest, told, tuples, by) for by in ({}, ahead))
+            ahead = tuples if stage.window.attr == ROW_NUM else further
+            now, then = (self._closed(stage, manifest, told, by) for by in ({}, ahead))
             if now is not None and then is not None:
                 windows += then - manifest.closed.get(name, now)
         return Upkeep(float(windows > 0), windows * self._answers, float(merged > 0), merged)
 
-    def _ahead(self, stream: str, tuples: float, seconds: float | None) -> float:
+    def _further(self, stream: str, tuples: float, seconds: float | None) -> float:
         """How far a stream goes on with so many tuples, which have come within so many seconds, if it is live."""
         if seconds is not None and stream in self._speed:
             return seconds * self._speed[stream]
         return tuples * self._pace.get(stream, 0.0)
 
     def _closed(
-        self,
-        stage: Stage,
-        manifest: Manifest,
-        told: Mapping[str, Punctuation],
-        tuples: Mapping[str, float],
-        ahead: Mapping[str, float],
+        self, stage: Stage, manifest: Manifest, told: Mapping[str, Punctuation], ahead: Mapping[str, float]
     ) -> int | None:
         """The last window that is closed when streams are so far ahead; None if that cannot be told."""
         places = []
         for stream in self._level.origins(stage):
-            counts = stage.window.attr == ROW_NUM
-            place = manifest.numbered.get(stream) if counts else told.get(stream)
+            place = manifest.numbered.get(stream) if stage.window.attr == ROW_NUM else told.get(stream)
             if place is None or isinstance(place, float):
                 return None
-            places.append(place + round(tuples[stream] if counts and stream in ahead else ahead.get(stream, 0.0)))
+            places.append(place + round(ahead.get(stream, 0.0)))
         last = closed(stage.window, min(places)) if places else None
         return None if last is None or isinstance(last, float) else int(last)
 

@@ -41,7 +41,7 @@ def sample(level: Level, watch: Watch, own: Read, sampling: Sampling, until: Exi
         return None
     rate = max(rates.values())
     shared = len(rates) > 1 and rate <= SHARED
-    figures = _known(level, watch, own, sampling, rate) if shared else None
+    figures = _known(level, watch, own, sampling, rates) if shared else None
     # What is left out is counted by the sample, if by nothing else: then it may not lack what no query asks for.
     conditions = taken_by_any(level.tables, watch.stream, sampling) if figures is None else [taken(rate)]
     pieces = [piece.sample(sampling.seed(watch.stream, i), conditions) for i, piece in enumerate(own.pieces)]
@@ -51,12 +51,16 @@ def sample(level: Level, watch: Watch, own: Read, sampling: Sampling, until: Exi
     return Sample(pieces, figures)
 
 
-def _known(level: Level, watch: Watch, own: Read, sampling: Sampling, rate: float) -> dict[str, Any] | None:
-    """The figures of a stream by the footers of its files, if they tell all, and its sample the rest."""
-    rates = sampled_tables(level.tables, watch.stream, sampling)
+def _known(
+    level: Level, watch: Watch, own: Read, sampling: Sampling, rates: Mapping[int, float]
+) -> dict[str, Any] | None:
+    """The figures of a stream by the footers of its files, if they tell all, and its sample the rest.
+
+    `rates` are those of the tables that are sampled.
+    """
     plain = watch.attribute is not None and not (watch.by or watch.punctuated_by or watch.marked or watch.numbered)
     counted = kept(level, watch.stream, sampling)
-    by_coin = all(sampling.rates.get(query, 2.0) <= rate for query in counted)
+    by_coin = all(sampling.rates.get(query, 2.0) <= max(rates.values()) for query in counted)
     places = any(query in sampling.dropped or query in sampling.groups for query in counted)
     whole = any(table.reads(watch.stream) and table.number not in rates for table in level.tables)
     if not own.files or not plain or not by_coin or places or whole:
