@@ -14,12 +14,13 @@ from headgate.runtime.packets import packets
 
 #: The columns that are few texts again and again.
 _TEXTS = ["srcIP", "destIP", "proto", "flags"]
-_FOLDER = Path(__file__).resolve().parent.parent / "build" / "bench-data"
+#: Where all of it is.
+FOLDER = Path(__file__).resolve().parent.parent / "build" / "bench-data"
 
 
 def packet_files(spark: SparkSession, rows: int, hosts: int, seconds: int = 3600) -> DataFrame:
     """Packets of one hour by default, read from Parquet."""
-    folder = _FOLDER / f"packets-{rows}-{hosts}-{seconds}"
+    folder = FOLDER / f"packets-{rows}-{hosts}-{seconds}"
     if not (folder / "_SUCCESS").exists():
         packets(spark, rows, hosts=hosts, seconds=seconds).write.mode("overwrite").parquet(str(folder))
     return spark.read.parquet(str(folder))
@@ -27,7 +28,7 @@ def packet_files(spark: SparkSession, rows: int, hosts: int, seconds: int = 3600
 
 def stream_files(spark: SparkSession, files: int, hosts: int, seconds: int = 3600, rows_each: int = 1_000_000) -> Path:
     """A folder of files with so many packets each, one after the other in time, as a stream brings them."""
-    folder = _FOLDER / f"stream-{files}-{hosts}-{seconds}-{rows_each}"
+    folder = FOLDER / f"stream-{files}-{hosts}-{seconds}-{rows_each}"
     if not (folder / "_SUCCESS").exists():
         rows = packets(spark, files * rows_each, hosts=hosts, seconds=seconds, partitions=files)
         rows.write.mode("overwrite").parquet(str(folder))

@@ -18,13 +18,13 @@ from rich.console import Console
 from rich.table import Table
 
 import headgate as hg
+from benchmarks.data import FOLDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from headgate.runtime.run import Run
 
-_FOLDER = Path(__file__).resolve().parent.parent / "build" / "bench-data"
 _TARGET, _FILES_A_TARGET, _BATCHES, _LOAD = 3.0, 4, 15, 3
 #: What it begins with, in parts of the capacity.
 _WARM = [0.25, 0.5] * 8
@@ -96,7 +96,7 @@ def _shed_once(spark: SparkSession, folder: Path, name: str) -> None:
 
 def _streams(spark: SparkSession, files: int, each: int) -> Path:
     """Two streams, a file for each second, with keys by a law of Zipf; those frequent in one are not in the other."""
-    folder = _FOLDER / f"join-{files}-{each}-{_KEYS}"
+    folder = FOLDER / f"join-{files}-{each}-{_KEYS}"
     if (folder / "done").exists():
         return folder
     for seed, side in enumerate(_SIDES):

@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 import headgate as hg
+from benchmarks.data import FOLDER
 from headgate.runtime.packets import packets
 
-_FOLDER = Path(__file__).resolve().parent.parent / "build" / "bench-data"
 #: Tuples a second, and seconds of stream in a batch: as a flow goes that keeps up, and one that catches up.
 SETTINGS = ((4_000, 5), (4_000, 60), (20_000, 5), (20_000, 30), (100_000, 5), (200_000, 5))
 #: Files of each stream, and the batches that are not counted.
@@ -52,7 +52,7 @@ def run(spark: SparkSession, console: Console, rows: int) -> None:
 
 def _both_ways(spark: SparkSession, rate: int, seconds: int) -> Path:
     """Packets, and answers to them that go the other way up to five seconds later, a file for every few seconds."""
-    folder = _FOLDER / f"both-ways-{rate}-{seconds}"
+    folder = FOLDER / f"both-ways-{rate}-{seconds}"
     if (folder / "done").exists():
         return folder
     asked = packets(spark, rate * seconds * _FILES, hosts=5000, seconds=seconds * _FILES, partitions=_FILES)

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import headgate as hg
-from benchmarks.data import later_file, stream_files
+from benchmarks.data import FOLDER, later_file, stream_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -168,9 +168,10 @@ def run(spark: SparkSession, console: Console, rows: int) -> None:
 
 def _follow(spark: SparkSession, phases: Sequence[Phase], each: int, table: Table, shedding: bool) -> None:
     loads = [load for phase in phases for load in phase.loads]
-    scratch = Path(tempfile.mkdtemp(dir=_scratch()))
+    made = _made(spark, each)  # Beside it is room for the files of a night, which are many.
+    scratch = Path(tempfile.mkdtemp(dir=FOLDER))
     try:
-        night, made = Night(loads, scratch / "made", each), _made(spark, each)
+        night = Night(loads, scratch / "made", each)
         _prepared(night, made)
         done = _followed(spark, night, scratch, shedding)
         first = 0
@@ -181,13 +182,6 @@ def _follow(spark: SparkSession, phases: Sequence[Phase], each: int, table: Tabl
             first = last
     finally:
         shutil.rmtree(scratch)
-
-
-def _scratch() -> Path:
-    """Where the files of a night go: they are many."""
-    folder = Path(__file__).resolve().parent.parent / "build" / "bench-data"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _name(step: int, lane: int) -> str:
