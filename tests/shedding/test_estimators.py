@@ -115,6 +115,11 @@ def partials(found: list[Estimator | Shares], x: str = "x", where: str = "") -> 
     return ", ".join(f"{sql.format(x=x, w='w', f=where)} AS {name}" for name, sql in texts.items())
 
 
+def merged(found: list[Estimator | Shares]) -> str:
+    texts = {f'"{p.name}"': p.merge.value for e in found for p in e.partials}
+    return ", ".join(f"{merge}({name}) AS {name}" for name, merge in texts.items())
+
+
 def function(name: str) -> AggregateFunction:
     found = builtin(name)
     assert found is not None
@@ -136,9 +141,10 @@ class Estimates:
 def estimates(sample: Sample, connection: duckdb.DuckDBPyConnection) -> Estimates:
     connection.register("kept", pa.table({"cell": sample.cell, "x": sample.x, "w": sample.w}))
     connection.register("cells", pa.table({"cell": np.arange(len(sample.top)), "top": sample.top}))
-    kept = partials([estimator(function(name), 0.99) for name in ("count", "sum", "avg", "var_pop")])
+    every: list[Estimator | Shares] = [estimator(function(n), 0.99) for n in ("count", "sum", "avg", "var_pop")]
     connection.execute(
-        f"CREATE OR REPLACE TABLE moments AS SELECT cell, top, {kept} FROM kept JOIN cells USING (cell) GROUP BY ALL"
+        f"CREATE OR REPLACE TABLE moments AS SELECT cell, top, {merged(every)} FROM"
+        f" (SELECT cell, {partials(every)} FROM kept GROUP BY cell, w) JOIN cells USING (cell) GROUP BY cell, top"
     )
     delivered = connection.execute("SELECT cell FROM moments ORDER BY cell").fetchnumpy()["cell"]
     return Estimates(connection, delivered)
@@ -308,10 +314,9 @@ def answer(found: Estimator, kept: Kept, top: float, panes: int = 1) -> Row:
     rows = ", ".join(
         f"({i % panes}, {'NULL' if x is None else repr(x)}::DOUBLE, {w!r}::DOUBLE)" for i, (x, w) in enumerate(kept)
     )
-    merged = ", ".join(f'{p.merge.value}("{p.name}") AS "{p.name}"' for p in found.partials)
     moments = (
-        f"(SELECT {top!r}::DOUBLE AS top, {merged} FROM"
-        f" (SELECT pane, {partials([found])} FROM (VALUES {rows}) AS kept(pane, x, w) GROUP BY pane))"
+        f"(SELECT {top!r}::DOUBLE AS top, {merged([found])} FROM"
+        f" (SELECT {partials([found])} FROM (VALUES {rows}) AS kept(pane, x, w) GROUP BY pane, w))"
     )
     row: Row | None = duckdb.execute(select(found, moments)).fetchone()
     assert row is not None

@@ -121,11 +121,11 @@ class Sampling:
         return [taken(self.rates[query])] if query in self.rates else []
 
     def weight(self, query: str) -> str | None:
-        """How many tuples one that is taken stands for, as SQL; nothing where all are taken."""
+        """How many tuples one that is taken stands for, as SQL over a group of alike ones; nothing where all are."""
         if query in self.weighed:
             return f"1 / {TAKEN_AT}"
         rate = self.rates.get(query)
-        return None if rate is None else moving(f"{1 / rate if rate else 1.0!r}D", COIN)
+        return None if rate is None else moving(f"{1 / rate if rate else 1.0!r}D", "count(*)")
 
     def seed(self, stream: str, piece: int) -> int:
         """A number of its own for each piece of a stream in a batch."""

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from headgate.aggregates import UserAggregate
 from headgate.operators import user
-from headgate.operators.estimates import EVERYTHING, Sampling, taken
+from headgate.operators.estimates import EVERYTHING, TAKEN_AT, Sampling, taken
 from headgate.operators.sql import THESE, ddl, floor_div, literal, position, queried, quoted, stacked
 from headgate.operators.tables import Guard, Member, Table, over_stream
 from headgate.plan.nodes import ROW_NUM
@@ -230,12 +230,12 @@ def _reduced(
     for m in table.members:
         met = _conditions(m.guard.where[i], feed.place, late.get(m.stage.name))
         conditions[m.guard] = _taken(table, i, m, sampling) + met
-    weights = {guard: sampling.weight(guard.shed) for guard in conditions}
+    weights = {guard.shed: sampling.weight(guard.shed) for guard in conditions}
     source = THESE
     if any(weight is not None for weight in weights.values()):
         # Before all else: nothing of a tuple that is not taken need be decoded.
         highest = sampled_tables([table], watch.stream, sampling).values()
-        source, conditions, weights = _with_weights(conditions, weights, [taken(rate) for rate in highest])
+        source, conditions = _with_conditions(conditions, [taken(rate) for rate in highest])
     counts = _any_of(conditions.values())
     if watch.marked:
         counts.append(f"{MALFORMED} IS NULL")
@@ -260,15 +260,15 @@ def _reduced(
     if table.state is not None:
         return _states(df, table, i, group, tuples)
     # A table of values has the condition that there is one, and its columns have not.
-    apart, weight_of = len(conditions) > 1, {guard.shed: weight for guard, weight in weights.items()}
-    columns = {}
+    apart, columns = len(conditions) > 1, {}
     for c in table.columns:
-        sql = c.sql(i, conditions[c.guard] if apart else (), weight_of.get(c.guard.shed))
+        sql = c.sql(i, conditions[c.guard] if apart else (), weights.get(c.guard.shed))
         columns[c.name] = f"CAST({sql} AS {ddl(c.type)})"
     if carries:
         columns |= {figure(watch.stream, name): sql for name, sql in _figure_sql(df, watch).items()}
     aggregates = "".join(f", {sql} AS {name}" for name, sql in columns.items())
-    reduced = f"SELECT {group}{aggregates} FROM {tuples} GROUP BY {_ordinals(len(keys) + 1)}"
+    by = _ordinals(len(keys) + 1) + (f", {TAKEN_AT}" if weights.keys() & sampling.weighed else "")
+    reduced = f"SELECT {group}{aggregates} FROM {tuples} GROUP BY {by}"
     return queried(df, f"SELECT {', '.join([*_placed(table), *keys, *columns])} FROM ({reduced})")
 
 
@@ -280,19 +280,15 @@ def _taken(table: Table, i: int, member: Member, sampling: Sampling) -> list[str
     return [*sampling.taken(query), *sampling.kept(query, feed.place, keys)]
 
 
-def _with_weights(
-    conditions: Mapping[Guard, list[str]], weights: Mapping[Guard, str | None], first: Sequence[str]
-) -> tuple[str, dict[Guard, list[str]], dict[Guard, str | None]]:
-    """The tuples with what they meet and weigh as columns, and these as conditions and weights.
+def _with_conditions(conditions: Mapping[Guard, list[str]], first: Sequence[str]) -> tuple[str, dict[Guard, list[str]]]:
+    """The tuples that meet the first conditions, with what else they meet as columns, and these as conditions.
 
     Each of them is in many aggregates, all of which Spark would have to look through.
     """
     met = {guard: f"_hg_met{i}" for i, guard in enumerate(conditions)}
-    weigh = {guard: f"_hg_weight{i}" for i, guard in enumerate(conditions) if weights[guard] is not None}
     columns = [f"{_all_of(conditions[guard])} AS {name}" for guard, name in met.items()]
-    columns += [f"{weights[guard]} AS {name}" for guard, name in weigh.items()]
     source = f"(SELECT *, {', '.join(columns)} FROM {THESE}{f' WHERE {_all_of(first)}' if first else ''})"
-    return source, {guard: [name] for guard, name in met.items()}, {guard: weigh.get(guard) for guard in conditions}
+    return source, {guard: [name] for guard, name in met.items()}
 
 
 def _all_of(conditions: Sequence[str]) -> str:

@@ -32,6 +32,7 @@ from headgate.runtime.workload import (
     Workload,
     join_prices,
     leaf,
+    sample,
     segment,
     with_joins,
 )
@@ -202,7 +203,8 @@ class Shedding:
         left = self._left(load, joins, decision.budget_seconds)
         joins = self.joins.plans(load.tuples, prices, self._join_budgets(load, joins, prices, left))
         needed = self._drop(manifest, spans, load, left, interval)
-        self.plan = self._plan(load, Shed(dict.fromkeys(self._estimated, 0.0), needed, joins), decision.budget_seconds)
+        least = Shed(dict.fromkeys(self._estimated, 0.0) | fixed, needed, joins)
+        self.plan = self._plan(load, least, decision.budget_seconds)
         rates = self.workload.rates({name: outlook.rate for name, outlook in self.plan.queries.items()})
         predicted = self._predicted(load, Shed(rates, needed, joins))
         documents = self.joins.documents(joins, load.tuples)
@@ -523,10 +525,11 @@ class Shedding:
     def _tree(self, plan: EstimatePlan) -> list[str]:
         lines = []
         for stream in self.workload.streams:
-            lines.append(f"  {stream}")
+            keep = plan.keep.get(sample(stream), 1.0)
+            lines.append(f"  {stream}{f', a sample of {keep:.3g} of the tuples' if keep < 1 else ''}")
             for table, queries in self.workload.shared(stream).items():
                 keep = plan.keep.get(segment(table, stream), 1.0)
-                lines.append(f"    table {table}{f', of {keep:.3g} of the tuples' if keep < 1 else ''}")
+                lines.append(f"    table {table}{f', {keep:.3g} of these' if keep < 1 else ''}")
                 for query in queries:
                     outlook = plan.queries[leaf(query, table, stream)]
                     error = f", error at most {outlook.error:.2%}" if 0 < outlook.error < 1 else ""

@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 READ, REDUCED, VALUES, KEPT = "tuples read", "tuples reduced", "values reduced", "tuples kept"
 #: Values of tuples that are sampled cost more: each tuple has a coin and a weight, and moments for limits.
 WEIGHED = "values weighed"
+#: A sample that tables share is held in memory, which costs as much as to read it a few times.
+SAMPLED = "tuples sampled"
 PARTIALS, CLOSINGS, ANSWERS = "partial rows", "batches that close windows", "answers"
 MERGES, MERGED = "batches that merge state", "rows of state merged"
 LOOKING, HELD, PAIRS = "tuples matched", "kept tuples read", "pairs"
 #: What these cost in relation to one another before any batch has told: measured with packets, in seconds.
 PRIOR = Coefficients(
     0.4,
-    {READ: 1e-7, REDUCED: 2.5e-7, VALUES: 3e-8, WEIGHED: 5e-8, KEPT: 1e-6, PARTIALS: 2e-6}
-    | {CLOSINGS: 0.5, ANSWERS: 1e-5, MERGES: 0.5, MERGED: 2e-6}
+    {READ: 1e-7, REDUCED: 2.5e-7, VALUES: 3e-8, WEIGHED: 5e-8, SAMPLED: 5e-7}
+    | {KEPT: 1e-6, PARTIALS: 2e-6, CLOSINGS: 0.5, ANSWERS: 1e-5, MERGES: 0.5, MERGED: 2e-6}
     | {LOOKING: 1e-6, HELD: 4e-7, PAIRS: 6e-7},
 )
 #: Instead of the number of a table: the tuples themselves are the answer.
@@ -80,11 +82,12 @@ class Workload:
 
     def amounts(self, load: Load, shed: Shed, statistics: Statistics) -> dict[str, float]:
         """What a batch does with so much, where so much is shed."""
-        found = {READ: 0.0, REDUCED: 0.0, VALUES: 0.0, WEIGHED: 0.0}
+        found = {READ: 0.0, SAMPLED: 0.0, REDUCED: 0.0, VALUES: 0.0, WEIGHED: 0.0}
         found[KEPT] = sum(load.tuples.get(stream, 0.0) * shed.of(query) for query, stream in self._kept)
         for stream, tuples in load.tuples.items():
             own = [t for t in self._tables if t.reads(stream)]
             found[READ] += tuples * self._reads(own, shed) * self._read_at_all(own, shed)
+            found[SAMPLED] += tuples * (self._shared(own, shed) or 0.0)
             for table in own:
                 shares = {m.stage.query: shed.of(m.stage.query) for m in table.members}
                 found[REDUCED] += tuples * self._reduced(shares, statistics)
@@ -101,11 +104,16 @@ class Workload:
 
     def _reads(self, tables: Sequence[Table], shed: Shed) -> float:
         """How often a tuple is read: a look for the figures is a fraction of that."""
+        sampled = len(self.sampled(tables, shed))
+        whole = len(tables) - sampled
+        shared = sampled if self._shared(tables, shed) is None else 1
+        return whole + shared + (0.0 if whole else 0.5)
+
+    def _shared(self, tables: Sequence[Table], shed: Shed) -> float | None:
+        """The part of the tuples that is held in memory as a sample for several tables, if there is such a sample."""
         sampled = self.sampled(tables, shed)
         highest = max((shed.rates[m.stage.query] for t in sampled for m in t.members), default=0.0)
-        shared = 1 if sampled and highest <= SHARED else len(sampled)
-        whole = len(tables) - len(sampled)
-        return whole + shared + (0.0 if whole else 0.5)
+        return highest if len(sampled) > 1 and highest <= SHARED else None
 
     def _read_at_all(self, tables: Sequence[Table], shed: Shed) -> float:
         """The part of the tuples that is read: what no query needs is not, where the reader can skip it."""
@@ -159,19 +167,25 @@ class Workload:
     ) -> Trees:
         """The tree of each stream: a segment for each table, and below it the queries that share it.
 
-        What the queries take that are not sampled is fixed by `shed`.
+        Tables that share a sample are below a segment that stands for the work of making it. What the queries take
+        that are not sampled is fixed by `shed`.
         """
         streams = []
         for stream in self.streams:
-            below = []
+            whole: list[Segment] = []
+            sampled: list[Segment] = []
             for table in self._tables:
                 if table.reads(stream):
                     leaves = [self._leaf(table, m, stream, shed, statistics, costs, constants) for m in table.members]
                     passing = min(1.0, sum(self._passing(m.stage.query, statistics) for m in table.members))
                     cost = costs.each.get(REDUCED, 0.0) * passing
-                    below.append(Segment(segment(table.number, stream), cost, 1.0, tuple(leaves)))
+                    estimated = all(isinstance(self._policies[m.stage.query], Estimate) for m in table.members)
+                    made = Segment(segment(table.number, stream), cost, 1.0, tuple(leaves))
+                    (sampled if estimated else whole).append(made)
+            if len(sampled) > 1:
+                sampled = [Segment(sample(stream), costs.each.get(SAMPLED, 0.0), 1.0, tuple(sampled))]
             sets = [self._set(query, stream, costs) for query, own in self.sets.items() if stream in own]
-            streams.append(Stream(stream, load.tuples.get(stream, 0.0), (*below, *sets)))
+            streams.append(Stream(stream, load.tuples.get(stream, 0.0), (*whole, *sampled, *sets)))
         return Trees(tuple(streams))
 
     def _leaf(
@@ -232,6 +246,11 @@ def with_joins(amounts: Mapping[str, float], joins: Iterable[Work]) -> dict[str,
 def segment(table: int, stream: str) -> str:
     """What the work of a table over one stream is called in a tree."""
     return f"table {table} of {stream}"
+
+
+def sample(stream: str) -> str:
+    """What the work of making the sample is called that the tables of a stream share."""
+    return f"sample of {stream}"
 
 
 def leaf(query: str, table: int, stream: str) -> str:

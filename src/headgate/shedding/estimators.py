@@ -44,7 +44,9 @@ _ROUNDING = "1e-15"
 class Estimator:
     """The partials of an aggregate over a sample, and its estimate with both limits.
 
-    In the partials `{w}` is the weight of a tuple, a double, and `{x}` and `{f}` are as in any partial. In the other
+    In the partials `{w}` is the weight that all their tuples have, a double, and `{x}` and `{f}` are as in any partial:
+    tuples of different weights are never in one partial row, so that what each tuple goes through is no more than what
+    exact answers and squares take. In the other
     texts, the names of partials and of steps before are holes, and `{top}` is the largest weight that a tuple of the
     window may have had. That has to come from the rates of the window, not from the tuples that were kept: the tuples
     of a group that fell into a moment of heavy shedding may all be gone. Where it is 1, nothing was shed, and the
@@ -154,22 +156,23 @@ def quantile_shares(fraction: float, confidence: float) -> Shares:
     )
 
 
-def _moment(name: str, term: str, whole: str) -> Partial:
-    return Partial(name, f"sum({term}){{f}}", Merge.SUM, whole)
+def _moment(name: str, weight: str, of: str, whole: str) -> Partial:
+    return Partial(name, f"{weight} * {of}{{f}}", Merge.SUM, whole)
 
 
 _X, _ERROR = "CAST({x} AS DOUBLE)", "{w} * ({w} - 1)"
 _NOTHING = "sum(0D){f}"
 _N = Partial("n", "count({x}){f}", Merge.SUM)
-_W1 = _moment("w1", "CASE WHEN {x} IS NOT NULL THEN {w} END", "CAST(count({x}){f} AS DOUBLE)")
-_W2 = _moment("w2", f"CASE WHEN {{x}} IS NOT NULL THEN {_ERROR} END", _NOTHING)
+_W1 = _moment("w1", "{w}", "count({x})", "CAST(count({x}){f} AS DOUBLE)")
+_W2 = _moment("w2", _ERROR, "count({x})", _NOTHING)
 # Every tuple goes through these: products cost less than powers.
-_S1, _S2 = (_moment(f"s{i}", "{w}" + f" * {_X}" * i, f"sum({' * '.join([_X] * i)}){{f}}") for i in (1, 2))
-_A1, _A2, _A3, _A4 = (_moment(f"a{i}", _ERROR + f" * {_X}" * i, _NOTHING) for i in (1, 2, 3, 4))
+_POWERS = {i: f"sum({' * '.join([_X] * i)})" for i in (1, 2, 3, 4)}
+_S1, _S2 = (_moment(f"s{i}", "{w}", _POWERS[i], f"{_POWERS[i]}{{f}}") for i in (1, 2))
+_A1, _A2, _A3, _A4 = (_moment(f"a{i}", _ERROR, power, _NOTHING) for i, power in _POWERS.items())
 _LO, _HI = Partial("lo", "min({x}){f}", Merge.MIN), Partial("hi", "max({x}){f}", Merge.MAX)
 #: How many tuples those that were taken stand for.
-TOTAL = _moment("w1", "{w}", "CAST(count(*){f} AS DOUBLE)")
-_ROWS = (Partial("n", "count(*){f}", Merge.SUM), TOTAL, _moment("w2", _ERROR, _NOTHING))
+TOTAL = _moment("w1", "{w}", "count(*)", "CAST(count(*){f} AS DOUBLE)")
+_ROWS = (Partial("n", "count(*){f}", Merge.SUM), TOTAL, _moment("w2", _ERROR, "count(*)", _NOTHING))
 
 _SQUARED_SUM = f"{{s2}} / {nonzero('pow({s1}, 2)')}"
 _MEAN = Step("mean", f"{{s1}} / {nonzero('{w1}')}")
