@@ -241,20 +241,16 @@ def _followed(spark: SparkSession, night: Night, scratch: Path, shedding: bool) 
         for report in run.reports:
             if report.batch not in night.batches:
                 taken = sum(report.seconds.values())
-                night.batches[report.batch] = Batch(report.rows, taken, time.monotonic(), _input_rate(run))
+                night.batches[report.batch] = Batch(report.rows, taken, time.monotonic(), _alike(run))
                 rows += report.rows
         time.sleep(0.02)
     run.stop()
     return run
 
 
-def _input_rate(run: Run) -> float:
-    shedding = run.status().get("shedding", {})
-    rates: dict[str, float] = shedding.get("rates", {})
-    costs: dict[str, float] = shedding.get("tuple_costs", {})
-    if not rates or not any(costs.values()):
-        return 1.0
-    return sum(costs[name] * rates.get(name, 1.0) for name in QUERIES) / sum(costs[name] for name in QUERIES)
+def _alike(run: Run) -> float:
+    rate: float = run.status().get("shedding", {}).get("alike", 1.0)
+    return rate
 
 
 def _told(table: Table, phase: Phase, night: Night, run: Run, made: Sequence[Path], first: int, last: int) -> None:

@@ -80,19 +80,20 @@ def ingested(
     watches: Sequence[Watch],
     late: Mapping[str, Number],
     sampling: Sampling = EVERYTHING,
-    samples: Mapping[str, Sequence[DataFrame]] | None = None,
+    samples: Mapping[str, Mapping[int, Sequence[DataFrame]]] | None = None,
 ) -> DataFrame:
     """The partial rows of all tables for the tuples of a batch, with the figures of the streams beside them.
 
     A stream may come in pieces, which are reduced apart. `late` gives for queries the place below which tuples are left
-    out, `sampling` the rates at which tuples are taken, by their coins. Of a stream with `samples`, the tables all of
-    whose queries are sampled need no other tuples than these.
+    out, `sampling` the rates at which tuples are taken, by their coins. Of a stream, the tables that have `samples`
+    need no other tuples than these.
     """
     branches = []
     for watch in watches:
-        pieces, sampled = batches[watch.stream], (samples or {}).get(watch.stream)
+        pieces, own = batches[watch.stream], (samples or {}).get(watch.stream, {})
         each = [
-            _branches(df, sampled[i] if sampled else None, watch, tables, late, sampling) for i, df in enumerate(pieces)
+            _branches(df, {number: sampled[i] for number, sampled in own.items()}, watch, tables, late, sampling)
+            for i, df in enumerate(pieces)
         ]
         # The same of all pieces beside one another: where branches share a sample, the first of them makes it.
         branches += [branch for alike in zip(*each, strict=True) for branch in alike]
@@ -123,24 +124,24 @@ def narrowed_tables(tables: Sequence[Table], stream: str, sampling: Sampling) ->
 
 def _branches(
     df: DataFrame,
-    sample: DataFrame | None,
+    samples: Mapping[int, DataFrame],
     watch: Watch,
     tables: Sequence[Table],
     late: Mapping[str, Number],
     sampling: Sampling,
 ) -> list[DataFrame]:
-    sampled = sampled_tables(tables, watch.stream, sampling)
-    narrowed = sampled or narrowed_tables(tables, watch.stream, sampling)
-    fed_whole = [t for t in tables if t.number not in sampled and (sample is None or t.number not in narrowed)]
+    fed_in_part = samples.keys() | sampled_tables(tables, watch.stream, sampling).keys()
+    fed_whole = [t for t in tables if t.number not in fed_in_part]
     carrier = _carrier(fed_whole, watch.stream) if watch.figures else None
     branches = []
     for table in tables:
-        source = sample if sample is not None and table.number in narrowed else df
+        source = samples.get(table.number, df)
         for i, feed in enumerate(table.feeds):
             if feed.stream == watch.stream:
                 branches.append(_reduced(source, table, i, late, watch, (table.number, i) == carrier, sampling))
     if carrier is None and watch.figures:
-        seen = sample if sample is not None and watch.known else df
+        # What else is known is not looked for, and then all tables have the same sample.
+        seen = next(iter(samples.values()), df) if watch.known else df
         own = _figure_sql(seen, watch)
         figures = ", ".join(f"{own[name]} AS {figure(watch.stream, name)}" for name in watch.looked_for)
         branches.append(queried(seen, f"SELECT {figures} FROM {THESE}"))

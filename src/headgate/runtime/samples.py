@@ -14,7 +14,7 @@ from headgate.operators.sql import bound, quoted
 from headgate.runtime.footers import looked_at
 from headgate.runtime.leaving import kept
 from headgate.runtime.subsets import common
-from headgate.runtime.workload import SHARED
+from headgate.runtime.workload import sharing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,28 +27,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sample:
-    """The tuples of a stream that some tables do with, in pieces."""
+    """The tuples of a stream that some tables do with, in pieces, by table."""
 
-    pieces: Sequence[DataFrame]
+    pieces: Mapping[int, Sequence[DataFrame]]
     figures: Mapping[str, Any] | None = None
     """The figures of the stream as a whole, if they are known: then nothing else of it need be read."""
 
 
 def sample(level: Level, watch: Watch, own: Read, sampling: Sampling, until: ExitStack) -> Sample | None:
-    """The sample of a stream that its tables share; a small one is held in memory until the batch is over."""
+    """The samples of a stream that its tables need; one that tables share is held in memory until the batch is over."""
     rates = sampled_tables(level.tables, watch.stream, sampling)
     if not rates:
         return None
-    rate = max(rates.values())
-    shared = len(rates) > 1 and rate <= SHARED
-    figures = _known(level, watch, own, sampling, rates) if shared else None
-    # What is left out is counted by the sample, if by nothing else: then it may not lack what no query asks for.
-    conditions = taken_by_any(level.tables, watch.stream, sampling) if figures is None else [taken(rate)]
-    pieces = [piece.sample(sampling.seed(watch.stream, i), conditions) for i, piece in enumerate(own.pieces)]
-    for piece in pieces if shared else ():
-        piece.persist()
-        until.callback(piece.unpersist)
+    shared = sharing(rates)
+    figures = _known(level, watch, own, sampling, rates) if shared == rates.keys() else None
+    pieces = {
+        number: _pieces(own, watch, sampling, [taken(rate)]) for number, rate in rates.items() if number not in shared
+    }
+    if shared:
+        # What is left out is counted by the sample, if by nothing else: then it may not lack what no query asks for.
+        those = [t for t in level.tables if t.number in shared]
+        conditions = (
+            [taken(max(rates.values()))] if figures is not None else taken_by_any(those, watch.stream, sampling)
+        )
+        held = _pieces(own, watch, sampling, conditions)
+        for piece in held:
+            piece.persist()
+            until.callback(piece.unpersist)
+        pieces |= dict.fromkeys(shared, held)
     return Sample(pieces, figures)
+
+
+def _pieces(own: Read, watch: Watch, sampling: Sampling, conditions: Sequence[str]) -> list[DataFrame]:
+    return [piece.sample(sampling.seed(watch.stream, i), conditions) for i, piece in enumerate(own.pieces)]
 
 
 def _known(
@@ -80,4 +91,4 @@ def narrowed(level: Level, watch: Watch, frame: DataFrame, own: Read, sampling: 
     if not unneeded or watch.attribute is None:
         return None
     where = pushed_down(quoted(watch.attribute), unneeded, bound(frame, watch.attribute, "{}"))
-    return Sample([piece.where(where) for piece in own.pieces])
+    return Sample(dict.fromkeys(queries, tuple(piece.where(where) for piece in own.pieces)))

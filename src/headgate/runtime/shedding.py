@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from scipy.optimize import brentq
+
 from headgate.operators.closing import Closing, Fate
 from headgate.operators.estimates import plain_calls
 from headgate.operators.ingest import figure
@@ -32,8 +34,7 @@ from headgate.runtime.workload import (
     Workload,
     join_prices,
     leaf,
-    sample,
-    segment,
+    sharing,
     with_joins,
 )
 from headgate.shedding.controller import Controller, Overload
@@ -66,6 +67,8 @@ _LEAST = 0.1
 _EVENTS = 50
 #: The rate that is tried while the model is calibrated, by batches that leave this part of the target free.
 _TRIED, _FREE = 0.1, 0.5
+#: Rates below it are not told apart.
+_FINEST = 1e-4
 #: Groups of which no tuple was taken are warned of when they have more than this part of the tuples.
 _MATTERS = 0.05
 
@@ -279,15 +282,31 @@ class Shedding:
         return self.costs.predict(work) if costs is None else costs.seconds(work)
 
     def _plan(self, load: Load, shed: Shed, capacity: float) -> EstimatePlan:
-        """The rates that keep a batch within a capacity; where none do, those that add little to what must be."""
-        trees = self.workload.trees(load, shed, self.statistics, self.costs.coefficients, self._constants())
-        held = place(trees, {q.name: q.fixed_rate or 0.0 for q in trees.queries}).load
-        fixed = max(self._predicted(load, shed) - held, 0.0)
-        found = estimate_plan(trees, Budget(capacity, fixed, _SAFETY))
-        if found.met:
-            return found
-        least = estimate_plan(trees, Budget(fixed + held + _LEAST * capacity, fixed))
-        return EstimatePlan(least.keep, least.queries, least.load, False, found.why)
+        """The rates that keep a batch within a capacity; where none do, those that add little to what must be.
+
+        Tables that need high rates may better be read apart from the sample that the others share: of the plans with
+        the first few tables apart, it is the one of the least error.
+        """
+        constants, costs = self._constants(), self.costs.coefficients
+        best: EstimatePlan | None = None
+        for apart in self.workload.apart(constants):
+            trees = self.workload.trees(load, shed, self.statistics, costs, constants, apart)
+            held = place(trees, {q.name: q.fixed_rate or 0.0 for q in trees.queries}).load
+            reading = costs.each.get(READ, 0.0) * self.workload.read_apart(load, apart)
+            fixed = max(self._predicted(load, shed) - held, 0.0) + reading
+            found = estimate_plan(trees, Budget(capacity, fixed, _SAFETY))
+            if best is None and not found.met:
+                least = estimate_plan(trees, Budget(fixed + held + _LEAST * capacity, fixed))
+                return replace(least, met=False, why=found.why)
+            if best is None or (found.met and found.errors < best.errors and self._fits(load, shed, found, capacity)):
+                best = found
+        assert best is not None
+        return best
+
+    def _fits(self, load: Load, shed: Shed, plan: EstimatePlan, capacity: float) -> bool:
+        """Whether a batch is predicted to be within a capacity, with the tables that do share a sample at its rates."""
+        rates = self.workload.rates({name: outlook.rate for name, outlook in plan.queries.items()})
+        return self._predicted(load, replace(shed, rates=rates)) <= capacity
 
     def _constants(self) -> dict[str, float]:
         """The constants of the queries' errors, as far as answers have told."""
@@ -488,15 +507,13 @@ class Shedding:
                 "active": decided["shedding"],
                 "target": self.overload.target,
                 "rates": sampled,
+                "alike": self._alike(decided["rates"]) if sampled else 1.0,
                 "subsets": {name: str(ledger) for name, ledger in self.subsets.ledgers.items() if ledger.rate},
                 "suspended": decided["suspended"],
                 "errors": self._errors(),
                 "missed": self._missed(),
                 "costs": self.costs.explain(),
                 "cost_error": self.costs.error,
-                "tuple_costs": {
-                    q: self.workload.tuple_cost(q, self.statistics, self.costs.coefficients) for q in self._policies
-                },
                 "events": self.events,
                 "streams": {s: self.statistics.rate(s) for s in self.workload.streams},
                 "selectivity": {q: self.statistics.selectivity(q) for q in self._policies},
@@ -525,11 +542,13 @@ class Shedding:
     def _tree(self, plan: EstimatePlan) -> list[str]:
         lines = []
         for stream in self.workload.streams:
-            keep = plan.keep.get(sample(stream), 1.0)
-            lines.append(f"  {stream}{f', a sample of {keep:.3g} of the tuples' if keep < 1 else ''}")
-            for table, queries in self.workload.shared(stream).items():
-                keep = plan.keep.get(segment(table, stream), 1.0)
-                lines.append(f"    table {table}{f', {keep:.3g} of these' if keep < 1 else ''}")
+            lines.append(f"  {stream}")
+            tables = self.workload.shared(stream)
+            rates = {t: max(plan.queries[leaf(q, t, stream)].rate for q in own) for t, own in tables.items()}
+            shared = sharing(rates)
+            for table, queries in tables.items():
+                of = f", of {rates[table]:.3g} of the tuples" if rates[table] < 1 else ""
+                lines.append(f"    table {table}{of}{', in a sample that is shared' if table in shared else ''}")
                 for query in queries:
                     outlook = plan.queries[leaf(query, table, stream)]
                     error = f", error at most {outlook.error:.2%}" if 0 < outlook.error < 1 else ""
@@ -548,6 +567,19 @@ class Shedding:
         sampled = {name: rate for name, rate in rates.items() if 0 < rate < 1}
         aggregated = {n: min(constants.get(n, 1.0) / r, 1.0) for n, r in sampled.items() if n not in self.workload.sets}
         return aggregated | {name: 1 - rate for name, rate in sampled.items() if name in self.workload.sets}
+
+    def _alike(self, rates: Mapping[str, float]) -> float:
+        """The rate at which all queries could be sampled in the time that these rates take, as at the input."""
+        if self._load is None:
+            return 1.0
+        load, taken = self._load, self._predicted(self._load, Shed(rates))
+
+        def excess(rate: float) -> float:
+            return self._predicted(load, Shed(dict.fromkeys(rates, rate))) - taken
+
+        if excess(1.0) <= 0 or excess(_FINEST) >= 0:
+            return 1.0 if excess(1.0) <= 0 else _FINEST
+        return float(brentq(excess, _FINEST, 1.0, xtol=_FINEST))
 
     def _aggregates(self) -> list[str]:
         found = [(m, m.estimates.sums) for _, m in self._members() if m.estimates is not None]

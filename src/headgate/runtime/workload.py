@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 READ, REDUCED, VALUES, KEPT = "tuples read", "tuples reduced", "values reduced", "tuples kept"
 #: Values of tuples that are sampled cost more: each tuple has a coin and a weight, and moments for limits.
 WEIGHED = "values weighed"
-#: A sample that tables share is held in memory, which costs as much as to read it a few times.
+#: A sample that tables share is held in memory, which costs more than to read it.
 SAMPLED = "tuples sampled"
 PARTIALS, CLOSINGS, ANSWERS = "partial rows", "batches that close windows", "answers"
 MERGES, MERGED = "batches that merge state", "rows of state merged"
@@ -31,14 +31,20 @@ LOOKING, HELD, PAIRS = "tuples matched", "kept tuples read", "pairs"
 #: What these cost in relation to one another before any batch has told: measured with packets, in seconds.
 PRIOR = Coefficients(
     0.4,
-    {READ: 1e-7, REDUCED: 2.5e-7, VALUES: 3e-8, WEIGHED: 5e-8, SAMPLED: 5e-7}
-    | {KEPT: 1e-6, PARTIALS: 2e-6, CLOSINGS: 0.5, ANSWERS: 1e-5, MERGES: 0.5, MERGED: 2e-6}
+    {READ: 4e-8, REDUCED: 3e-8, VALUES: 3e-9, WEIGHED: 4e-9, SAMPLED: 5.5e-7, KEPT: 1e-6, PARTIALS: 2e-6}
+    | {CLOSINGS: 0.5, ANSWERS: 1e-5, MERGES: 0.5, MERGED: 2e-6}
     | {LOOKING: 1e-6, HELD: 4e-7, PAIRS: 6e-7},
 )
+#: To hold a tuple in memory takes as long as to read so many.
+_HOLDING = PRIOR.each[SAMPLED] / PRIOR.each[READ]
+#: A look at all tuples, for the figures of a stream, as a part of a reading.
+_LOOK = 0.5
 #: Instead of the number of a table: the tuples themselves are the answer.
 SET = -1
-#: Up to this rate, one sample of a stream is kept in memory for all that need it, instead of being taken for each.
-SHARED = 0.5
+#: No more than this part of the tuples is held in memory.
+_MOST = 0.5
+#: So many tables at most are considered for reading a stream apart from the others.
+_APART = 8
 
 
 @dataclass(frozen=True)
@@ -86,8 +92,12 @@ class Workload:
         found[KEPT] = sum(load.tuples.get(stream, 0.0) * shed.of(query) for query, stream in self._kept)
         for stream, tuples in load.tuples.items():
             own = [t for t in self._tables if t.reads(stream)]
-            found[READ] += tuples * self._reads(own, shed) * self._read_at_all(own, shed)
-            found[SAMPLED] += tuples * (self._shared(own, shed) or 0.0)
+            sampled = self._sampled(own, shed)
+            shared = sharing(sampled)
+            looked = len(shared) < len(sampled) == len(own)
+            reads = len(own) - len(shared) + bool(shared) + looked * _LOOK
+            found[READ] += tuples * reads * self._read_at_all(own, shed)
+            found[SAMPLED] += tuples * max((sampled[t] for t in shared), default=0.0)
             for table in own:
                 shares = {m.stage.query: shed.of(m.stage.query) for m in table.members}
                 found[REDUCED] += tuples * self._reduced(shares, statistics)
@@ -98,22 +108,10 @@ class Workload:
         found |= {PARTIALS: load.partials, CLOSINGS: upkeep.closings, ANSWERS: upkeep.answers}
         return found | {MERGES: upkeep.merges, MERGED: upkeep.merged}
 
-    def sampled(self, tables: Sequence[Table], shed: Shed) -> list[Table]:
-        """The tables all of whose queries are sampled."""
-        return [t for t in tables if all(m.stage.query in shed.rates for m in t.members)]
-
-    def _reads(self, tables: Sequence[Table], shed: Shed) -> float:
-        """How often a tuple is read: a look for the figures is a fraction of that."""
-        sampled = len(self.sampled(tables, shed))
-        whole = len(tables) - sampled
-        shared = sampled if self._shared(tables, shed) is None else 1
-        return whole + shared + (0.0 if whole else 0.5)
-
-    def _shared(self, tables: Sequence[Table], shed: Shed) -> float | None:
-        """The part of the tuples that is held in memory as a sample for several tables, if there is such a sample."""
-        sampled = self.sampled(tables, shed)
-        highest = max((shed.rates[m.stage.query] for t in sampled for m in t.members), default=0.0)
-        return highest if len(sampled) > 1 and highest <= SHARED else None
+    def _sampled(self, tables: Sequence[Table], shed: Shed) -> dict[int, float]:
+        """The tables all of whose queries are sampled, with the highest of their rates."""
+        queries = {t.number: [m.stage.query for m in t.members] for t in tables}
+        return {n: max(shed.rates[q] for q in own) for n, own in queries.items() if all(q in shed.rates for q in own)}
 
     def _read_at_all(self, tables: Sequence[Table], shed: Shed) -> float:
         """The part of the tuples that is read: what no query needs is not, where the reader can skip it."""
@@ -164,11 +162,12 @@ class Workload:
         statistics: Statistics,
         costs: Coefficients,
         constants: Mapping[str, float],
+        apart: Collection[int] = (),
     ) -> Trees:
         """The tree of each stream: a segment for each table, and below it the queries that share it.
 
-        Tables that share a sample are below a segment that stands for the work of making it. What the queries take
-        that are not sampled is fixed by `shed`.
+        Tables that share a sample, which are all but those `apart`, are below a segment that stands for the work of
+        making it. What the queries take that are not sampled is fixed by `shed`.
         """
         streams = []
         for stream in self.streams:
@@ -179,14 +178,35 @@ class Workload:
                     leaves = [self._leaf(table, m, stream, shed, statistics, costs, constants) for m in table.members]
                     passing = min(1.0, sum(self._passing(m.stage.query, statistics) for m in table.members))
                     cost = costs.each.get(REDUCED, 0.0) * passing
-                    estimated = all(isinstance(self._policies[m.stage.query], Estimate) for m in table.members)
                     made = Segment(segment(table.number, stream), cost, 1.0, tuple(leaves))
-                    (sampled if estimated else whole).append(made)
+                    (sampled if self._estimated(table) and table.number not in apart else whole).append(made)
             if len(sampled) > 1:
                 sampled = [Segment(sample(stream), costs.each.get(SAMPLED, 0.0), 1.0, tuple(sampled))]
             sets = [self._set(query, stream, costs) for query, own in self.sets.items() if stream in own]
             streams.append(Stream(stream, load.tuples.get(stream, 0.0), (*whole, *sampled, *sets)))
         return Trees(tuple(streams))
+
+    def apart(self, constants: Mapping[str, float]) -> list[frozenset[int]]:
+        """The sets of tables that may be read apart from the samples of the others: those of the worst errors."""
+
+        def worst(table: Table) -> float:
+            return max(constants.get(m.stage.query, 1.0) for m in table.members)
+
+        tables = sorted(filter(self._estimated, self._tables), key=worst, reverse=True)
+        return [frozenset(t.number for t in tables[:many]) for many in range(min(len(tables), _APART) + 1)]
+
+    def read_apart(self, load: Load, apart: frozenset[int]) -> float:
+        """How many more tuples are read where these tables do not share the samples of the others."""
+        found = 0.0
+        for stream, tuples in load.tuples.items():
+            own = [t for t in self._tables if t.reads(stream)]
+            sampled = [t.number for t in own if self._estimated(t)]
+            if alone := len(apart & set(sampled)):
+                found += tuples * (alone - (alone == len(sampled)) + (_LOOK if len(sampled) == len(own) else 0.0))
+        return found
+
+    def _estimated(self, table: Table) -> bool:
+        return all(isinstance(self._policies[m.stage.query], Estimate) for m in table.members)
 
     def _leaf(
         self,
@@ -229,6 +249,20 @@ class Workload:
                     own = [effective[leaf(query, table.number, feed.stream)] for feed in table.feeds]
                     found[query] = min([found.get(query, math.inf), *own])
         return found
+
+
+def sharing(rates: Mapping[int, float]) -> frozenset[int]:
+    """Of tables that are sampled at some rates, those that share a sample in memory instead of reading each its own.
+
+    It pays to share a small sample, which the tables of low rates do with. One of a high rate would make it large.
+
+    >>> sorted(sharing({0: 0.02, 1: 0.9, 2: 0.01, 3: 0.05})), sorted(sharing({0: 0.9, 1: 0.8}))
+    ([0, 2, 3], [])
+    """
+    order = sorted((table for table in rates if rates[table] <= _MOST), key=lambda table: rates[table])
+    saved = {many: many - 1 - _HOLDING * rates[order[many - 1]] for many in range(2, len(order) + 1)}
+    best = max(saved, key=lambda many: saved[many], default=0)
+    return frozenset(order[:best]) if best and saved[best] > 0 else frozenset()
 
 
 def join_prices(costs: Coefficients) -> Prices:

@@ -60,6 +60,8 @@ class EstimatePlan:
     met: bool
     """Whether that is within the budget. If not, nothing is left that may be shed."""
     why: str
+    errors: tuple[float, float] = (-math.inf, 0.0)
+    """How bad it is, to compare: the priority at which queries are shed, and the largest weighted error there."""
 
 
 def estimate_plan(trees: Trees, budget: Budget) -> EstimatePlan:
@@ -90,6 +92,7 @@ def estimate_plan(trees: Trees, budget: Budget) -> EstimatePlan:
         load=budget.fixed + placement.load,
         met=targets.met,
         why=_summary(budget, targets, budget.fixed + placement.load, everything, trees.queries, rates),
+        errors=(-math.inf if targets.priority is None else targets.priority, targets.largest),
     )
 
 
