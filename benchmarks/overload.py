@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _TARGET, _FILES, _HOSTS, _BATCHES = 6, 8, 2000, 60
 _LOADS = (1, 2, 3, 5)
+_FEWEST = 14
 #: The files of a step of a target's length under the heaviest load. Lighter ones leave some of them out, so that time
 #: goes on at the same pace, and windows close as often, at every load.
 _MOST = max(_LOADS) * _FILES
@@ -137,11 +138,11 @@ class Night:
 
 
 def run(spark: SparkSession, console: Console, rows: int) -> None:
-    """Prints the tables; `rows` bounds how many packets come."""
+    """Prints the tables; `rows` bounds how many packets come, but a load is always longer than a window."""
     capacity = _capacity(spark)
     console.print(f"capacity: {capacity:,.0f} packets a second, in batches of {_TARGET} s")
     each = int(capacity * _TARGET / _FILES)
-    batches = min(_BATCHES, rows // (each * _FILES * (sum(_LOADS) + 5)))
+    batches = min(max(rows // (each * _FILES * (sum(_LOADS) + 5)), _FEWEST), _BATCHES)
     step = max(batches // 3, 1)
     phases = [Phase("", _WARM, counts=False)]
     for load in _LOADS:
