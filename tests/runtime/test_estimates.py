@@ -14,6 +14,7 @@ import headgate as hg
 from headgate.operators.closing import answers
 from headgate.runtime.pieces import Piece, Read
 from headgate.runtime.run import Run
+from headgate.runtime.workload import sharing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,6 +148,28 @@ def test_nothing_is_estimated_where_nothing_is_shed(spark: SparkSession, tmp_pat
 def test_a_sample_is_the_same_each_time(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
     first, second = (estimated(spark, tmp_path / name, rows, rate=0.1).results("q") for name in "ab")
     assert sorted(first.collect()) == sorted(second.collect())
+
+
+def test_a_sample_is_the_same_whoever_shares_it(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
+    """Tables of low rates share one sample in memory, and one of a high rate reads for itself: nobody can tell."""
+    queries = {"seldom": ("k", 0.03), "few": ("k % 8", 0.05), "fine": ("v", 0.8)}
+    assert sharing({0: 0.03, 1: 0.05, 2: 0.8}) == {0, 1}
+
+    def answered(folder: Path, names: Sequence[str]) -> Run:
+        flow = hg.Flow(spark, "test", str(folder))
+        flow.stream("S", rows, progress=hg.progress("ts", ordered=True))
+        for name in names:
+            key, rate = queries[name]
+            sql = f"SELECT {key} AS g, count(*) AS n, sum(v) AS s [RANGE 400, SLIDE 100, WA ts] FROM S GROUP BY {key}"
+            flow.query(name, sql, policy=hg.estimate(rate=rate))
+        return flow.run_available()
+
+    together = answered(tmp_path / "together", list(queries))
+    for name in queries:
+        alone = answered(tmp_path / name, [name])
+        given, wanted = ([r.asDict() for r in run.results(name).collect()] for run in (together, alone))
+        assert_same(given, wanted)
+        assert together.status()["shed"][name] == alone.status()["shed"][name] > 0
 
 
 def test_tuples_are_sampled(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:

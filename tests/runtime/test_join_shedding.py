@@ -11,6 +11,7 @@ from scipy.stats import chi2
 import headgate as hg
 from headgate.runtime.pieces import Piece, Read
 from headgate.runtime.shedding import Shedding
+from headgate.runtime.telling import status
 from headgate.runtime.workload import HELD, KEPT, LOOKING, PAIRS, with_joins
 from headgate.shedding.costs import Coefficients
 
@@ -127,12 +128,12 @@ def test_what_is_delivered_is_a_part_of_the_exact_join(
         assert len(found[query]) == pytest.approx(0.2 * len(exact), rel=0.1), query
     assert kept["keys"] < kept["alike"] < kept["nothing"]
     assert kept["slots"] < kept["some"]
-    status = loop.shedding.status(loop.decided)["joins"]
+    told = status(loop.shedding, loop.decided)["joins"]
     check_uniform(found["some"], exact, rate=0.2)
     assert spread(found["some"], exact, rate=0.2) < 1.1
     assert 1.1 < spread(found["slots"], exact, rate=0.2) < 4
-    assert status["nothing"]["left_out"]["left"]["other keys"] == {"tuples": 1200, "not kept": 0, "dropped": 0}
-    assert status["keys"]["left_out"]["left"]["frequent keys"]["dropped"] > 0
+    assert told["nothing"]["left_out"]["left"]["other keys"] == {"tuples": 1200, "not kept": 0, "dropped": 0}
+    assert told["keys"]["left_out"]["left"]["frequent keys"]["dropped"] > 0
     assert "join narrow: there is room for 60 tuples" in loop.explain()
 
 
@@ -190,7 +191,7 @@ def test_keys_that_are_all_null_find_nothing(streams: dict[str, DataFrame], tmp_
     for number in range(2):
         run(loop, nulls, number)
     assert delivered(loop, "keys") == delivered(loop, "some") == set()
-    left_out = loop.shedding.status(loop.decided)["joins"]["keys"]["left_out"]
+    left_out = status(loop.shedding, loop.decided)["joins"]["keys"]["left_out"]
     assert left_out["left"].keys() == {"no key"}
 
 

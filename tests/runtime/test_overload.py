@@ -12,7 +12,8 @@ import headgate as hg
 from headgate.operators.ingest import figure
 from headgate.runtime.pieces import Piece, Read
 from headgate.runtime.shedding import Shedding
-from headgate.runtime.workload import READ, REDUCED, VALUES, WEIGHED, Load, Shed
+from headgate.runtime.telling import status
+from headgate.runtime.workload import READ, REDUCED, SAMPLED, VALUES, WEIGHED, Load, Shed
 from headgate.shedding.costs import Coefficients
 
 if TYPE_CHECKING:
@@ -26,22 +27,27 @@ SQL = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 200, SLIDE 100, WA ts] FROM S
 LEAST = "SELECT count(*) AS n [RANGE 100, SLIDE 100, WA ts] FROM S"
 TUPLES = 4_000
 COLUMNS = ("{n} * 100 + id % 100 AS ts", "CAST(id % 5 AS INT) AS k", "CAST(pmod(xxhash64(id, {n}), 50) AS INT) AS v")
-COSTS = Coefficients(0.2, {READ: 1e-5, REDUCED: 1e-4, VALUES: 1e-5, WEIGHED: 1.5e-5})
+COSTS = Coefficients(0.2, {READ: 1e-5, SAMPLED: 1.4e-4, REDUCED: 1e-4, VALUES: 1e-5, WEIGHED: 1.5e-5})
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches take as long as a machine would of which everything is known."""
-    observe = Shedding.observe
+    observe, to_try, tried = Shedding.observe, Shedding.to_try, Shedding.tried
+
+    def seconds(shedding: Shedding, load: Load, rates: dict[str, float]) -> float:
+        return COSTS.seconds(shedding.workload.amounts(load, Shed(rates), shedding.statistics))
 
     def observed(
         self: Shedding, decided: Any, amounts: Any, figures: Any, outlooks: Any, manifests: Any, answers: int, *_: Any
     ) -> None:
         load = Load({"S": figures[figure("S", "rows")]})
-        seconds = COSTS.seconds(self.workload.amounts(load, Shed(decided["rates"]), self.statistics))
-        observe(self, decided, amounts, figures, outlooks, manifests, answers, seconds, None)
+        taken = seconds(self, load, decided["rates"])
+        observe(self, decided, amounts, figures, outlooks, manifests, answers, taken, None)
 
     monkeypatch.setattr(Shedding, "observe", observed)
+    monkeypatch.setattr(Shedding, "to_try", lambda self, _: to_try(self, 0.0))
+    monkeypatch.setattr(Shedding, "tried", lambda self, rates, _: tried(self, rates, seconds(self, self.load, rates)))
 
 
 def flow(spark: SparkSession, folder: Path) -> hg.Flow:
@@ -88,13 +94,13 @@ def test_a_step_is_shed_and_answers_are_exact_before_and_after_it(spark: SparkSe
     # What was learned is kept, and so is that it sheds.
     loop = run(flow(spark, tmp_path)._run(promise)._loop, range(10, 13))
     assert loop.decided is not None
-    status = loop.shedding.status(loop.decided)["shedding"]
-    assert 0 < status["rates"]["q"] < 1
-    assert status["rates"]["least"] == 0
+    told = status(loop.shedding, loop.decided)["shedding"]
+    assert 0 < told["rates"]["q"] < 1
+    assert told["rates"]["least"] == 0
     assert loop.decided["predicted"] <= 5.0
-    assert status["selectivity"]["q"] == pytest.approx(1, rel=0.1)
-    assert status["values"]["q.s"].mean == pytest.approx(24.5, rel=0.1)
-    assert "predictions are off by" in status["costs"]
+    assert told["selectivity"]["q"] == pytest.approx(1, rel=0.1)
+    assert told["values"]["q.s"].mean == pytest.approx(24.5, rel=0.1)
+    assert "predictions are off by" in told["costs"]
     assert "q at 0." in loop.explain()
     assert "least at 0: gets nothing" in loop.explain()
     run(loop, range(13, 20))
@@ -122,6 +128,28 @@ def test_a_step_is_shed_and_answers_are_exact_before_and_after_it(spark: SparkSe
     assert loop.manifest.counters["dropped"] == {"least": len(exact.keys() - given.keys())}
     assert loop.manifest.counters["shed"]["least"] >= 4 * 8 * TUPLES
     assert 0 < loop.manifest.counters["shed"]["q"] < loop.manifest.counters["shed"]["least"]
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_query_of_fine_groups_reads_apart_from_those_that_share_a_sample(spark: SparkSession, tmp_path: Path) -> None:
+    made = hg.Flow(spark, "test", str(tmp_path))
+    made.stream("S", batch(spark, 0).where("false"), progress=hg.progress("ts", ordered=True))
+    keys = {"coarse": "k", "even": "k % 2", "halves": "v DIV 25", "fine": "ts, k"}
+    for name, by in keys.items():
+        sql = f"SELECT {by}, count(*) AS n [RANGE 200, SLIDE 100, WA ts] FROM S GROUP BY {by}"
+        made.query(name, sql, policy=hg.estimate())
+    loop = run(made._run(hg.overload(5.0))._loop, range(13))
+    assert loop.decided is not None
+    rates = loop.decided["rates"]
+    shared = [line for line in loop.explain().splitlines() if "in a sample that is shared" in line]
+    assert len(shared) == 2  # The coarse groups are made from the fine ones.
+    # All of them alike would have had more than the three need, and far less than the fine one gets.
+    assert max(rates[name] for name in keys if name != "fine") < alike(loop) < rates["fine"]
+
+
+def alike(loop: Loop) -> float:
+    rate: float = status(loop.shedding, loop.decided)["shedding"]["alike"]
+    return rate
 
 
 @pytest.mark.usefixtures("machine")

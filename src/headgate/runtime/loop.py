@@ -84,6 +84,7 @@ from headgate.runtime.sinks import MemorySink, Sink
 from headgate.runtime.splitting import splitting
 from headgate.runtime.state import State
 from headgate.runtime.subsets import Axis, Spans, come
+from headgate.runtime.telling import explain
 from headgate.runtime.tuples import Keeper, Tuples
 from headgate.shedding.policy import Estimate, exact
 
@@ -389,7 +390,7 @@ class Loop:
             lines.append(
                 f"table {table.number}: {feeds}; panes of {table.length}; {len(table.columns)} partials; for {stages}"
             )
-        return "\n".join([*lines, *filter(None, [self.shedding.explain(self.decided)])])
+        return "\n".join([*lines, *filter(None, [explain(self.shedding, self.decided)])])
 
     # Decide
 

@@ -27,6 +27,7 @@ from headgate.runtime.failures import plain_errors
 from headgate.runtime.pieces import Piece, Read
 from headgate.runtime.sinks import CallSink, ParquetSink
 from headgate.runtime.splitting import split_as_decided
+from headgate.runtime.telling import status
 from headgate.shedding.fill import check_fill, group_columns
 
 if TYPE_CHECKING:
@@ -439,7 +440,7 @@ class Run:
                 "bytes": manifest.state_bytes,
             },
             **manifest.counters,
-            **loop.shedding.status(loop.decided),
+            **status(loop.shedding, loop.decided),
         }
 
 

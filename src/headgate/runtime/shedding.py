@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from scipy.optimize import brentq
-
 from headgate.operators.closing import Closing, Fate
 from headgate.operators.estimates import plain_calls
 from headgate.operators.ingest import figure
@@ -28,13 +26,10 @@ from headgate.runtime.subsets import Spans, Subsets
 from headgate.runtime.workload import (
     PRIOR,
     READ,
-    SET,
     Load,
     Shed,
     Workload,
     join_prices,
-    leaf,
-    sharing,
     with_joins,
 )
 from headgate.shedding.controller import Controller, Overload
@@ -67,10 +62,6 @@ _LEAST = 0.1
 _EVENTS = 50
 #: The rate that is tried while the model is calibrated, by batches that leave this part of the target free.
 _TRIED, _FREE = 0.1, 0.5
-#: Rates below it are not told apart.
-_FINEST = 1e-4
-#: Groups of which no tuple was taken are warned of when they have more than this part of the tuples.
-_MATTERS = 0.05
 
 
 @dataclass(frozen=True)
@@ -112,7 +103,7 @@ class Shedding:
         overload: Overload | None,
         state: Mapping[str, Any],
     ) -> None:
-        self._first, self._stages, self._policies, self.overload = levels[0], stages, policies, overload
+        self._first, self._stages, self.policies, self.overload = levels[0], stages, policies, overload
         self.subsets = Subsets(queries, policies, state)
         self.joins = JoinShedding(queries, policies, state)
         estimated = {name: p for name, p in policies.items() if isinstance(p, Estimate)}
@@ -136,11 +127,11 @@ class Shedding:
         self.missed: dict[str, list[float]] = dict(state.get("missed", {}))
         self.events: list[dict[str, Any]] = list(state.get("events", []))
         self.plan: EstimatePlan | None = None
-        self._load: Load | None = None
+        self.load: Load | None = None
 
     def state(self) -> dict[str, Any]:
         """What the next one needs to go on from here, as JSON has it."""
-        sampled = {name: own.state() for name, own in self._sampled.items() if name in self._policies and own.spans}
+        sampled = {name: own.state() for name, own in self._sampled.items() if name in self.policies and own.spans}
         decided = self.subsets.state() | self.joins.state() | ({"sampled": sampled} if sampled else {})
         if not self._learns:
             return decided
@@ -150,10 +141,10 @@ class Shedding:
             "statistics": self.statistics.state(),
             "costs": self.costs.state(),
             "controller": self.controller.state() if self.controller else None,
-            "squared": {name: value for name, value in self._squared.items() if name in self._policies},
+            "squared": {name: value for name, value in self._squared.items() if name in self.policies},
             "partials": self._partials,
             "rhythm": self._rhythm.state(),
-            "missed": {name: value for name, value in self.missed.items() if name in self._policies},
+            "missed": {name: value for name, value in self.missed.items() if name in self.policies},
             "events": self.events,
         }
 
@@ -182,14 +173,14 @@ class Shedding:
         load = Load(self._expected(amounts, interval), self._partials, self._rhythm.usual)
         joins = self.joins.plans(load.tuples, prices, warm=not self.costs.calibrated and manifest.batch % 2 == 0)
         # Whether to shed is a matter of what batches do on average; how much, of what this one will do.
-        exact = self._predicted(load, Shed(fixed, joins=joins))
+        exact = self.predicted(load, Shed(fixed, joins=joins))
         if not self.costs.calibrated:
             # The first batches run in cold code, and would make a little more of them look like an overload.
-            exact = min(exact, self._predicted(load, Shed(fixed, joins=joins), PRIOR))
+            exact = min(exact, self.predicted(load, Shed(fixed, joins=joins), PRIOR))
         nothing = Load(dict.fromkeys(load.tuples, 0.0), load.partials, load.upkeep)
         decision = self.controller.decide(
             exact_seconds=exact,
-            fixed_seconds=self._predicted(nothing, Shed(fixed)),
+            fixed_seconds=self.predicted(nothing, Shed(fixed)),
             interval=interval,
             calibrated=self.costs.calibrated,
         )
@@ -208,8 +199,8 @@ class Shedding:
         needed = self._drop(manifest, spans, load, left, interval)
         least = Shed(dict.fromkeys(self._estimated, 0.0) | fixed, needed, joins)
         self.plan = self._plan(load, least, decision.budget_seconds)
-        rates = self.workload.rates({name: outlook.rate for name, outlook in self.plan.queries.items()})
-        predicted = self._predicted(load, Shed(rates, needed, joins))
+        rates = self._rates(self.plan)
+        predicted = self.predicted(load, Shed(rates, needed, joins))
         documents = self.joins.documents(joins, load.tuples)
         return Decided(rates, self.subsets.state(), documents, True, predicted, event, needed, self._suspended)
 
@@ -220,7 +211,7 @@ class Shedding:
         can be learned, and it would seem too much for ever.
         """
         found = {}
-        least_of_all = _LEAST * self._predicted(load, Shed(joins={**joins, **self.joins.gone()}))
+        least_of_all = _LEAST * self.predicted(load, Shed(joins={**joins, **self.joins.gone()}))
         for name, least in self.joins.work(load.tuples, self.joins.gone()).items():
             (every,) = self.joins.work(load.tuples, {name: joins[name]}).values()
             more = left * (prices.seconds(every) - prices.seconds(least))
@@ -231,7 +222,7 @@ class Shedding:
         """Which part of the work that can be shed a budget has room for: all policies bear their part of the rest."""
         no_windows = dict.fromkeys(self.subsets.policies, 0.0)
         gone = Shed(dict.fromkeys(self._estimated, 0.0), no_windows, {**joins, **self.joins.gone()})
-        must, everything = self._predicted(load, gone), self._predicted(load, Shed(joins=joins))
+        must, everything = self.predicted(load, gone), self.predicted(load, Shed(joins=joins))
         return min(max((budget - must) / (everything - must), 0.0), 1.0) if everything > must else 1.0
 
     def _drop(self, manifest: Manifest, spans: Spans, load: Load, left: float, interval: float) -> dict[str, float]:
@@ -276,7 +267,8 @@ class Shedding:
                 tuples[stream] = rate.a_batch if rate.a_second is None else rate.a_second * interval
         return tuples
 
-    def _predicted(self, load: Load, shed: Shed, costs: Coefficients | None = None) -> float:
+    def predicted(self, load: Load, shed: Shed, costs: Coefficients | None = None) -> float:
+        """The seconds that a batch with such a load will take."""
         amounts = self.workload.amounts(load, shed, self.statistics)
         work = with_joins(amounts, self.joins.work(load.tuples, shed.joins).values())
         return self.costs.predict(work) if costs is None else costs.seconds(work)
@@ -287,28 +279,27 @@ class Shedding:
         Tables that need high rates may better be read apart from the sample that the others share: of the plans with
         the first few tables apart, it is the one of the least error.
         """
-        constants, costs = self._constants(), self.costs.coefficients
-        best: EstimatePlan | None = None
+        constants, costs = self.constants(), self.costs.coefficients
+        plans: list[EstimatePlan] = []
         for apart in self.workload.apart(constants):
             trees = self.workload.trees(load, shed, self.statistics, costs, constants, apart)
             held = place(trees, {q.name: q.fixed_rate or 0.0 for q in trees.queries}).load
             reading = costs.each.get(READ, 0.0) * self.workload.read_apart(load, apart)
-            fixed = max(self._predicted(load, shed) - held, 0.0) + reading
+            fixed = max(self.predicted(load, shed) - held, 0.0) + reading
             found = estimate_plan(trees, Budget(capacity, fixed, _SAFETY))
-            if best is None and not found.met:
+            if not plans and not found.met:
                 least = estimate_plan(trees, Budget(fixed + held + _LEAST * capacity, fixed))
                 return replace(least, met=False, why=found.why)
-            if best is None or (found.met and found.errors < best.errors and self._fits(load, shed, found, capacity)):
-                best = found
-        assert best is not None
-        return best
+            plans.append(found)
+        # Which tables do share a sample goes by their rates.
+        seconds = [self.predicted(load, replace(shed, rates=self._rates(plan))) for plan in plans]
+        within = [plan for plan, taken in zip(plans, seconds, strict=True) if plan.met and taken <= capacity]
+        return min(within or plans[:1], key=lambda plan: plan.errors)
 
-    def _fits(self, load: Load, shed: Shed, plan: EstimatePlan, capacity: float) -> bool:
-        """Whether a batch is predicted to be within a capacity, with the tables that do share a sample at its rates."""
-        rates = self.workload.rates({name: outlook.rate for name, outlook in plan.queries.items()})
-        return self._predicted(load, replace(shed, rates=rates)) <= capacity
+    def _rates(self, plan: EstimatePlan) -> dict[str, float]:
+        return self.workload.rates({name: outlook.rate for name, outlook in plan.queries.items()})
 
-    def _constants(self) -> dict[str, float]:
+    def constants(self) -> dict[str, float]:
         """The constants of the queries' errors, as far as answers have told."""
         found = {}
         for name, policy in self._estimated.items():
@@ -324,7 +315,7 @@ class Shedding:
         if self.overload is None:
             return {}
         found = {}
-        for table, member in self._members():
+        for table, member in self.members():
             number = table.number
             if member.rows is not None:
                 found[f"_hg_rows_{member.stage.name}"] = (number, member.rows)
@@ -335,7 +326,8 @@ class Shedding:
                     found[f"_hg_squares_{member.stage.name}_{call}"] = (number, squares)
         return found
 
-    def _members(self) -> list[tuple[Table, Member]]:
+    def members(self) -> list[tuple[Table, Member]]:
+        """The queries of tables whose columns add up."""
         return [(t, m) for t in self._first.tables if not t.values and t.state is None for m in t.members]
 
     def sampled(
@@ -428,22 +420,22 @@ class Shedding:
         did = with_joins(did, self.joins.did.values())
         self.controller.observe(predicted=self.costs.predict(did), observed=seconds)
         self.costs.observe(did, seconds)
-        self._load = load
+        self.load = load
 
     def to_try(self, seconds: float) -> dict[str, float]:
         """The rates at which a batch is ingested once more, to know what that costs, if it took so long without it.
 
         Where all tuples are always taken, what it costs to read them cannot be told from what it costs to use them.
         """
-        if self.controller is None or self.costs.calibrated or self._load is None:
+        if self.controller is None or self.costs.calibrated or self.load is None:
             return {}
         free = seconds < (1 - _FREE) * self.controller.overload.target
         return {name: _TRIED for name, policy in self._estimated.items() if policy.rate is None and free}
 
     def tried(self, rates: Mapping[str, float], seconds: float) -> None:
         """Takes in how long the last batch would have taken at these rates."""
-        assert self._load is not None
-        self.costs.observe(self.workload.amounts(self._load, Shed(rates), self.statistics), seconds)
+        assert self.load is not None
+        self.costs.observe(self.workload.amounts(self.load, Shed(rates), self.statistics), seconds)
 
     def _learn(
         self,
@@ -459,7 +451,7 @@ class Shedding:
             if amount
         }
         values: dict[str, dict[str | None, Summed]] = {}
-        for table, member in self._members():
+        for table, member in self.members():
             name, query = member.stage.name, member.stage.query
             # Where panes are windows, a tuple is counted in each that holds it.
             copies = float(table.eager.range / table.eager.slide) if table.eager is not None else 1.0
@@ -471,7 +463,7 @@ class Shedding:
             for call in member.estimates.sums if member.estimates is not None else ():
                 sums = [float(figures.get(f"_hg_{w}_{name}_{call}") or 0) / copies for w in ("sum", "squares")]
                 if seen:
-                    values[_shown(member, call)] = {None: Summed(total, sums[0], sums[1], seen)}
+                    values[shown(member, call)] = {None: Summed(total, sums[0], sums[1], seen)}
         streams = {stream: Arrived(n, n) for stream, n in tuples.items()}
         self.statistics.observe(seconds=interval, streams=streams, segments=segments, aggregates=values)
 
@@ -492,113 +484,8 @@ class Shedding:
             ]
             _log.warning("batch %d: %s: %s", batch, "sheds" if decided["shedding"] else "exact again", decided["event"])
 
-    # For those who watch
 
-    def status(self, decided: Mapping[str, Any] | None) -> dict[str, Any]:
-        """What is shed, what is known, and what follows from it."""
-        if decided is None:
-            return {}
-        joins = self.joins.status(decided["joins"])
-        if self.overload is None:
-            return joins
-        sampled = {n: r for n, r in decided["rates"].items() if r < 1}
-        return joins | {
-            "shedding": {
-                "active": decided["shedding"],
-                "target": self.overload.target,
-                "rates": sampled,
-                "alike": self._alike(decided["rates"]) if sampled else 1.0,
-                "subsets": {name: str(ledger) for name, ledger in self.subsets.ledgers.items() if ledger.rate},
-                "suspended": decided["suspended"],
-                "errors": self._errors(),
-                "missed": self._missed(),
-                "costs": self.costs.explain(),
-                "cost_error": self.costs.error,
-                "events": self.events,
-                "streams": {s: self.statistics.rate(s) for s in self.workload.streams},
-                "selectivity": {q: self.statistics.selectivity(q) for q in self._policies},
-                "values": {a: self.statistics.values(a) for a in self._aggregates()},
-            }
-        }
-
-    def explain(self, decided: Mapping[str, Any] | None) -> str:
-        """The trees of the streams with what is kept where, and what is expected of it."""
-        if decided is None:
-            return ""
-        return "\n".join(filter(None, [self._explained(decided), *self.joins.explain(decided["joins"])]))
-
-    def _explained(self, decided: Mapping[str, Any]) -> str:
-        if self.overload is None:
-            return ""
-        allowed = f"batches take at most {self.overload.target:g} s"
-        if not decided["shedding"]:
-            return f"overload: {allowed}; the last one was not shed, and predicted to take {decided['predicted']:.3g} s"
-        lines = [f"overload: {allowed}; the last one was shed, to take {decided['predicted']:.3g} s"]
-        if self.plan is not None:
-            lines += [f"  {self.plan.why}", *self._tree(self.plan)]
-        lines += [f"  {ledger}" for ledger in self.subsets.ledgers.values() if ledger.rate]
-        return "\n".join([*lines, *(f"  {name} is suspended: {why}" for name, why in decided["suspended"].items())])
-
-    def _tree(self, plan: EstimatePlan) -> list[str]:
-        lines = []
-        for stream in self.workload.streams:
-            lines.append(f"  {stream}")
-            tables = self.workload.shared(stream)
-            rates = {t: max(plan.queries[leaf(q, t, stream)].rate for q in own) for t, own in tables.items()}
-            shared = sharing(rates)
-            for table, queries in tables.items():
-                of = f", of {rates[table]:.3g} of the tuples" if rates[table] < 1 else ""
-                lines.append(f"    table {table}{of}{', in a sample that is shared' if table in shared else ''}")
-                for query in queries:
-                    outlook = plan.queries[leaf(query, table, stream)]
-                    error = f", error at most {outlook.error:.2%}" if 0 < outlook.error < 1 else ""
-                    lines.append(f"      {query} at {outlook.rate:.3g}{error}: {outlook.why}")
-        for query, streams in self.workload.sets.items():
-            outlooks = [plan.queries[leaf(query, SET, stream)] for stream in streams]
-            lines += [f"    {query} at {outlook.rate:.3g}: {outlook.why}" for outlook in outlooks]
-        return lines
-
-    def _errors(self) -> dict[str, float]:
-        """The relative error that the plan expects of each sampled query; of a set, the part that is missing."""
-        if self.plan is None:
-            return {}
-        rates = self.workload.rates({name: outlook.rate for name, outlook in self.plan.queries.items()})
-        constants = self._constants()
-        sampled = {name: rate for name, rate in rates.items() if 0 < rate < 1}
-        aggregated = {n: min(constants.get(n, 1.0) / r, 1.0) for n, r in sampled.items() if n not in self.workload.sets}
-        return aggregated | {name: 1 - rate for name, rate in sampled.items() if name in self.workload.sets}
-
-    def _alike(self, rates: Mapping[str, float]) -> float:
-        """The rate at which all queries could be sampled in the time that these rates take, as at the input."""
-        if self._load is None:
-            return 1.0
-        load, taken = self._load, self._predicted(self._load, Shed(rates))
-
-        def excess(rate: float) -> float:
-            return self._predicted(load, Shed(dict.fromkeys(rates, rate))) - taken
-
-        if excess(1.0) <= 0 or excess(_FINEST) >= 0:
-            return 1.0 if excess(1.0) <= 0 else _FINEST
-        return float(brentq(excess, _FINEST, 1.0, xtol=_FINEST))
-
-    def _aggregates(self) -> list[str]:
-        found = [(m, m.estimates.sums) for _, m in self._members() if m.estimates is not None]
-        return [_shown(member, call) for member, sums in found for call in sums]
-
-    def _missed(self) -> dict[str, str]:
-        """By query, how many tuples belong to groups of which none was taken, where that matters."""
-        found = {}
-        for name, (missed, tuples) in self.missed.items():
-            share = missed / (missed + tuples) if missed else 0.0
-            if share > _MATTERS:
-                found[name] = (
-                    f"about {missed:.0f} tuples, {share:.0%} of all, belong to groups that were not delivered: small"
-                    " groups vanish from a sample; take fewer keys, or hg.subset(by='group')"
-                )
-        return found
-
-
-def _shown(member: Member, call: str) -> str:
+def shown(member: Member, call: str) -> str:
     """What an aggregate is called: as the column that shows it."""
     assert member.stage.above is not None
     return f"{member.stage.query}.{plain_calls(member.stage.above).get(call, call)}"

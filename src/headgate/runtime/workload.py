@@ -187,13 +187,16 @@ class Workload:
         return Trees(tuple(streams))
 
     def apart(self, constants: Mapping[str, float]) -> list[frozenset[int]]:
-        """The sets of tables that may be read apart from the samples of the others: those of the worst errors."""
+        """The sets of tables that may be read apart from what others share: those of the worst errors, or all."""
 
         def worst(table: Table) -> float:
             return max(constants.get(m.stage.query, 1.0) for m in table.members)
 
         tables = sorted(filter(self._estimated, self._tables), key=worst, reverse=True)
-        return [frozenset(t.number for t in tables[:many]) for many in range(min(len(tables), _APART) + 1)]
+        numbers = [table.number for table in tables]
+        return [
+            frozenset(numbers[:many]) for many in dict.fromkeys([*range(_APART), len(numbers)]) if many <= len(numbers)
+        ]
 
     def read_apart(self, load: Load, apart: frozenset[int]) -> float:
         """How many more tuples are read where these tables do not share the samples of the others."""
