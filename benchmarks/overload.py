@@ -164,7 +164,7 @@ def run(spark: SparkSession, console: Console, rows: int) -> None:
     for load in _LOADS:
         unshed = [Phase("", _WARM[:8], counts=False), Phase(f"{load} x, not shed", [load] * min(batches, 12))]
         _follow(spark, unshed, each, table, shedding=False)
-    console.print(table)
+    console.print(table, soft_wrap=True)
 
 
 def _follow(spark: SparkSession, phases: Sequence[Phase], each: int, table: Table, shedding: bool) -> None:
@@ -257,7 +257,9 @@ def _alike(run: Run) -> float:
 def _told(table: Table, phase: Phase, night: Night, run: Run, made: Sequence[Path], first: int, last: int) -> None:
     batches, delays = night.of(first, last), night.delays(first, last)
     seconds = [batch.seconds for batch in batches] or [0.0]
-    rate = statistics.mean([batch.rate for batch in batches] or [1.0])
+    # The error of a sum goes by what tuples weigh: a batch at a low rate spoils the windows it is in.
+    rows = sum(batch.rows for batch in batches)
+    rate = rows / sum(batch.rows / batch.rate for batch in batches) if rows else 1.0
     error, at_input, exact = _judged(run, made, phase.loads[0], rate, first * _TARGET, last * _TARGET)
     table.add_row(
         phase.name,

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 import headgate as hg
 from headgate.operators.ingest import figure
 from headgate.runtime.pieces import Piece, Read
+from headgate.runtime.rhythm import Upkeep
 from headgate.runtime.shedding import Shedding
 from headgate.runtime.telling import status
 from headgate.runtime.workload import READ, REDUCED, SAMPLED, VALUES, WEIGHED, Load, Shed
@@ -46,7 +47,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
         observe(self, decided, amounts, figures, outlooks, manifests, answers, taken, None)
 
     monkeypatch.setattr(Shedding, "observe", observed)
-    monkeypatch.setattr(Shedding, "to_try", lambda self, _: to_try(self, 0.0))
+    monkeypatch.setattr(Shedding, "to_try", lambda self, batch, _: to_try(self, batch, 0.0))
     monkeypatch.setattr(Shedding, "tried", lambda self, rates, _: tried(self, rates, seconds(self, self.load, rates)))
 
 
@@ -145,6 +146,15 @@ def test_a_query_of_fine_groups_reads_apart_from_those_that_share_a_sample(spark
     assert len(shared) == 2  # The coarse groups are made from the fine ones.
     # All of them alike would have had more than the three need, and far less than the fine one gets.
     assert max(rates[name] for name in keys if name != "fine") < alike(loop) < rates["fine"]
+
+
+@pytest.mark.usefixtures("machine")
+def test_batches_in_which_windows_close_have_the_time_that_others_spare(spark: SparkSession, tmp_path: Path) -> None:
+    shedding = run(flow(spark, tmp_path)._run(hg.overload(5.0))._loop, range(4)).shedding
+    closes, does_not = (Load({"S": 1e4}, upkeep=Upkeep(closings=closings)) for closings in (1.0, 0.0))
+    assert 0 < shedding._rhythm.usual.closings < 1
+    assert shedding._evened(does_not, 4.0) < 4.0 < shedding._evened(closes, 4.0) <= 5.0
+    assert shedding._evened(closes, 4.9) == pytest.approx(min(shedding._evened(closes, 4.0) + 0.9, 5.0))
 
 
 def alike(loop: Loop) -> float:

@@ -528,7 +528,7 @@ class Loop:
         So the price of what can be shed is known before anything is. Nothing comes of it; `otherwise` is how long
         the rest of the batch took.
         """
-        rates, first = self.shedding.to_try(otherwise), self.levels[0]
+        rates, first = self.shedding.to_try(self.batch, otherwise), self.levels[0]
         if not rates:
             return
         sampling, begun = Sampling(rates, self.batch), time.perf_counter()

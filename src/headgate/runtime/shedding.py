@@ -62,6 +62,8 @@ _LEAST = 0.1
 _EVENTS = 50
 #: The rate that is tried while the model is calibrated, by batches that leave this part of the target free.
 _TRIED, _FREE = 0.1, 0.5
+#: The rate that is tried of queries whose table is read apart from the others.
+_APART = 0.9
 
 
 @dataclass(frozen=True)
@@ -194,15 +196,28 @@ class Shedding:
             documents = self.joins.documents(joins, load.tuples)
             return Decided(fixed, self.subsets.state(), documents, predicted=exact, event=event)
         load = replace(load, upkeep=self._rhythm.expected(manifest, told, load.tuples, due, passed))
-        left = self._left(load, joins, decision.budget_seconds)
+        budget = self._evened(load, decision.budget_seconds)
+        left = self._left(load, joins, budget)
         joins = self.joins.plans(load.tuples, prices, self._join_budgets(load, joins, prices, left))
         needed = self._drop(manifest, spans, load, left, interval)
         least = Shed(dict.fromkeys(self._estimated, 0.0) | fixed, needed, joins)
-        self.plan = self._plan(load, least, decision.budget_seconds)
+        self.plan = self._plan(load, least, budget)
         rates = self._rates(self.plan)
         predicted = self.predicted(load, Shed(rates, needed, joins))
         documents = self.joins.documents(joins, load.tuples)
         return Decided(rates, self.subsets.state(), documents, True, predicted, event, needed, self._suspended)
+
+    def _evened(self, load: Load, budget: float) -> float:
+        """The seconds that a batch may take which has more upkeep, or less, than usual, for that it costs on average.
+
+        What is spared in most batches is there for those in which windows close, up to the target: their tuples would
+        be sampled at much lower rates than others, and spoil every window that they are in.
+        """
+        assert self.controller is not None
+        nothing = replace(load, tuples=dict.fromkeys(load.tuples, 0.0))
+        usual = replace(nothing, upkeep=self._rhythm.usual)
+        more = self.predicted(nothing, Shed()) - self.predicted(usual, Shed())
+        return min(budget + more, self.controller.target)
 
     def _join_budgets(self, load: Load, joins: Mapping[str, JoinPlan], prices: Prices, left: float) -> dict[str, float]:
         """The seconds that each join has, where so much of all work that can be shed is left.
@@ -422,15 +437,20 @@ class Shedding:
         self.costs.observe(did, seconds)
         self.load = load
 
-    def to_try(self, seconds: float) -> dict[str, float]:
+    def to_try(self, batch: int, seconds: float) -> dict[str, float]:
         """The rates at which a batch is ingested once more, to know what that costs, if it took so long without it.
 
         Where all tuples are always taken, what it costs to read them cannot be told from what it costs to use them.
+        In turns, all tables share a sample, and one reads apart: both will be warm when they are needed.
         """
         if self.controller is None or self.costs.calibrated or self.load is None:
             return {}
-        free = seconds < (1 - _FREE) * self.controller.overload.target
-        return {name: _TRIED for name, policy in self._estimated.items() if policy.rate is None and free}
+        if seconds >= (1 - _FREE) * self.controller.overload.target:
+            return {}
+        rates = {name: _TRIED for name, policy in self._estimated.items() if policy.rate is None}
+        first = self.workload.apart(self.constants())[1:2] if batch % 4 < 2 else []
+        apart = {query for tables in first for query in self.workload.queries(tables)}
+        return {name: _APART if name in apart else rate for name, rate in rates.items()}
 
     def tried(self, rates: Mapping[str, float], seconds: float) -> None:
         """Takes in how long the last batch would have taken at these rates."""

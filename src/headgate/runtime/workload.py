@@ -134,6 +134,10 @@ class Workload:
         tables = [t for t in self._tables if any(m.stage.query == query for m in t.members)]
         return {f.stream for t in tables for f in t.feeds}
 
+    def queries(self, tables: Collection[int]) -> set[str]:
+        """The queries of some tables."""
+        return {m.stage.query for t in self._tables if t.number in tables for m in t.members}
+
     def shared(self, stream: str) -> dict[int, list[str]]:
         """The queries that share each table over a stream."""
         own = [t for t in self._tables if t.reads(stream)]

@@ -106,6 +106,11 @@ class Controller:
         """What batches take just now for each second that the model gives them."""
         return math.exp(self._correction)
 
+    @property
+    def target(self) -> float:
+        """The target, in seconds as the cost model counts them."""
+        return self.overload.target / self.correction
+
     def observe(self, *, predicted: float, observed: float) -> None:
         """Take in how long a batch took, and what the model gave to its plan.
 
