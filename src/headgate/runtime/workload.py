@@ -94,6 +94,7 @@ class Workload:
             own = [t for t in self._tables if t.reads(stream)]
             sampled = self._sampled(own, shed)
             shared = sharing(sampled)
+            # Where all tables share a sample, footers tell the figures, as a rule.
             looked = len(shared) < len(sampled) == len(own)
             reads = len(own) - len(shared) + bool(shared) + looked * _LOOK
             found[READ] += tuples * reads * self._read_at_all(own, shed)
