@@ -153,8 +153,10 @@ def test_batches_in_which_windows_close_have_the_time_that_others_spare(spark: S
     shedding = run(flow(spark, tmp_path)._run(hg.overload(5.0))._loop, range(4)).shedding
     closes, does_not = (Load({"S": 1e4}, upkeep=Upkeep(closings=closings)) for closings in (1.0, 0.0))
     assert 0 < shedding._rhythm.usual.closings < 1
-    assert shedding._evened(does_not, 4.0) < 4.0 < shedding._evened(closes, 4.0) <= 5.0
-    assert shedding._evened(closes, 4.9) == pytest.approx(min(shedding._evened(closes, 4.0) + 0.9, 5.0))
+    assert shedding.controller is not None
+    most = shedding.controller.target
+    assert shedding._evened(does_not, 0.6 * most) < 0.6 * most < shedding._evened(closes, 0.6 * most) <= most
+    assert shedding._evened(closes, most) == most
 
 
 def alike(loop: Loop) -> float:
