@@ -30,7 +30,7 @@ class Partial:
     """One column of partial state.
 
     `sql` is a Spark aggregate expression with the holes `{x}`, `{y}` (arguments), `{t}` (the windowing
-    attribute) and `{f}` (the FILTER clause, or nothing); in those of samples, `{w}` is the weight of a tuple.
+    attribute) and `{f}` (the FILTER clause, or nothing); in those of samples, `{w}` is the weight of each tuple.
     """
 
     name: str

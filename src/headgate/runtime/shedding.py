@@ -296,11 +296,12 @@ class Shedding:
         """
         constants, costs = self.constants(), self.costs.coefficients
         plans: list[EstimatePlan] = []
+        must = self.predicted(load, shed)
         for apart in self.workload.apart(constants):
             trees = self.workload.trees(load, shed, self.statistics, costs, constants, apart)
             held = place(trees, {q.name: q.fixed_rate or 0.0 for q in trees.queries}).load
             reading = costs.each.get(READ, 0.0) * self.workload.read_apart(load, apart)
-            fixed = max(self.predicted(load, shed) - held, 0.0) + reading
+            fixed = max(must - held, 0.0) + reading
             found = estimate_plan(trees, Budget(capacity, fixed, _SAFETY))
             if not plans and not found.met:
                 least = estimate_plan(trees, Budget(fixed + held + _LEAST * capacity, fixed))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headgate.shedding.statistics import Statistics
 
 READ, REDUCED, VALUES, KEPT = "tuples read", "tuples reduced", "values reduced", "tuples kept"
-#: Values of tuples that are sampled cost more: each tuple has a coin and a weight, and moments for limits.
+#: Values of tuples that are sampled cost more: each tuple has a coin, and there are moments for limits.
 WEIGHED = "values weighed"
 #: A sample that tables share is held in memory, which costs more than to read it.
 SAMPLED = "tuples sampled"
