@@ -251,8 +251,7 @@ class Loop:
             streams = self._looked_up(first, batches, tables)
             # Joins need not wait for punctuation. Whether tuples are late is found out meanwhile.
             matching = aside.submit(self._matched, first, self._new_tuples(first.joining, streams, {}))
-            subsets = self.shedding.subsets
-            sampling = Sampling(decision["shed"]["rates"], self.batch, subsets.dropped(), subsets.pieces())
+            sampling = self.shedding.sampling(self.batch, decision["shed"]["rates"])
             samples = self._samples(found, sampling, held_back)
             left_out = LeftOut(first, sampling, found, batches)
             manifest, figures = self._ingest(first, {**streams, **left_out.coined}, self.manifest, sampling, samples)

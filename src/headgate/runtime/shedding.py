@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from headgate.operators.closing import Closing, Fate
-from headgate.operators.estimates import plain_calls
+from headgate.operators.estimates import Sampling, plain_calls
 from headgate.operators.ingest import figure
 from headgate.plan.nodes import ROW_NUM
 from headgate.progress.place import from_spark
@@ -190,7 +190,7 @@ class Shedding:
         if not decision.shed:
             self.plan, self._suspended = None, {}
             self.subsets.decide(manifest, spans, {})
-            if not self.costs.calibrated and manifest.batch % 2:
+            if self._warms(manifest.batch + 1):
                 # As samples that take everything: what sampling costs is known, and its code warm, when it is needed.
                 fixed = dict.fromkeys(self._estimated, 1.0) | fixed
             documents = self.joins.documents(joins, load.tuples)
@@ -206,6 +206,15 @@ class Shedding:
         predicted = self.predicted(load, Shed(rates, needed, joins))
         documents = self.joins.documents(joins, load.tuples)
         return Decided(rates, self.subsets.state(), documents, True, predicted, event, needed, self._suspended)
+
+    def sampling(self, batch: int, rates: Mapping[str, float]) -> Sampling:
+        """What tables take of a batch, at the rates that were decided."""
+        warm = self._warms(batch)
+        return Sampling(rates, batch, self.subsets.dropped(warm), self.subsets.pieces(warm))
+
+    def _warms(self, batch: int) -> bool:
+        """Whether a batch that sheds nothing runs in the form of one that does."""
+        return self.controller is not None and not self.costs.calibrated and batch % 2 == 0
 
     def _evened(self, load: Load, budget: float) -> float:
         """The seconds that a batch may take which has more upkeep, or less, than usual, for that it costs on average.

@@ -147,9 +147,13 @@ class Subsets:
         """The part of its tuples that goes unread for each window that is dropped, or for each group."""
         return early_share(pipeline(self.windows[query], self.policies[query].gap)) if query in self._by_window else 1.0
 
-    def dropped(self) -> dict[str, tuple[Range, ...]]:
-        """By query, the places that no window needs which is not dropped."""
-        found: dict[str, tuple[Range, ...]] = dict.fromkeys(self.ledgers, ())
+    def dropped(self, warm: bool = False) -> dict[str, tuple[Range, ...]]:
+        """By query, the places that no window needs which is not dropped, for queries that have dropped some.
+
+        To look whether a tuple lies in such a place has its price, so queries that drop nothing are left out; except
+        to have the code for it `warm`.
+        """
+        found: dict[str, tuple[Range, ...]] = dict.fromkeys(self.ledgers, ()) if warm else {}
         for name, ledger in self.ledgers.items():
             if ledger.drops:
                 low, high = ledger.drops[0][0], ledger.drops[-1][1] + ledger.grid.extent
@@ -160,14 +164,15 @@ class Subsets:
         """The windows that a query answers, and the numbers of those that it has dropped of late."""
         return self.windows[query][-1], self.gone.get(query, Dropped()).runs
 
-    def pieces(self) -> dict[str, tuple[Piece, ...]]:
-        """By query, the shares of groups that are kept, by places."""
+    def pieces(self, warm: bool = False) -> dict[str, tuple[Piece, ...]]:
+        """By query, the shares of groups that are kept, by places; as with windows, for queries that drop some."""
         found = {}
         for name, shares in self.shares.items():
             ends = [at for at, _ in shares.steps] or [0]
             extent = pipeline(self.windows[name], 1).extent
             low, high = ends[0] - 2 * extent, (1 << 62)
-            found[name] = shares.pieces(low, high) if shares.steps else (Piece(low, high, 1.0),)
+            if warm or any(share < 1 for _, share in shares.steps):
+                found[name] = shares.pieces(low, high) if shares.steps else (Piece(low, high, 1.0),)
         return found
 
     def fates(self, stage: Stage, closing: Closing) -> Fate | None:
