@@ -55,7 +55,7 @@ class Watch:
     kept: Mapping[str, str] = field(default_factory=dict)
     """By query that tuples are left out for, on which condition one is not: these are counted."""
     known: bool = False
-    """Whether all else is known of the stream, so that these are counted in its sample."""
+    """Whether all else is known of the stream, so that these are counted in its largest sample."""
 
     @property
     def looked_for(self) -> dict[str, str]:
@@ -130,9 +130,11 @@ def _branches(
     late: Mapping[str, Number],
     sampling: Sampling,
 ) -> list[DataFrame]:
-    fed_in_part = samples.keys() | sampled_tables(tables, watch.stream, sampling).keys()
-    fed_whole = [t for t in tables if t.number not in fed_in_part]
-    carrier = _carrier(fed_whole, watch.stream) if watch.figures else None
+    rates = sampled_tables(tables, watch.stream, sampling)
+    fed_whole = [t for t in tables if t.number not in samples.keys() | rates.keys()]
+    # Where the rest is known, what is not left out is counted: what the largest sample lacks, the others lack, too.
+    most = [t for t in tables if rates.get(t.number) == max(rates.values())][:1] if rates and watch.known else []
+    carrier = _carrier(most or fed_whole, watch.stream) if watch.figures else None
     branches = []
     for table in tables:
         source = samples.get(table.number, df)
@@ -140,8 +142,7 @@ def _branches(
             if feed.stream == watch.stream:
                 branches.append(_reduced(source, table, i, late, watch, (table.number, i) == carrier, sampling))
     if carrier is None and watch.figures:
-        # What else is known is not looked for, and then all tables have the same sample.
-        seen = next(iter(samples.values()), df) if watch.known else df
+        seen = samples[most[0].number] if most else df
         own = _figure_sql(seen, watch)
         figures = ", ".join(f"{own[name]} AS {figure(watch.stream, name)}" for name in watch.looked_for)
         branches.append(queried(seen, f"SELECT {figures} FROM {THESE}"))
@@ -266,7 +267,8 @@ def _reduced(
         sql = c.sql(i, conditions[c.guard] if apart else (), weights.get(c.guard.shed))
         columns[c.name] = f"CAST({sql} AS {ddl(c.type)})"
     if carries:
-        columns |= {figure(watch.stream, name): sql for name, sql in _figure_sql(df, watch).items()}
+        own = _figure_sql(df, watch)
+        columns |= {figure(watch.stream, name): own[name] for name in watch.looked_for}
     aggregates = "".join(f", {sql} AS {name}" for name, sql in columns.items())
     by = _ordinals(len(keys) + 1) + (f", {TAKEN_AT}" if weights.keys() & sampling.weighed else "")
     reduced = f"SELECT {group}{aggregates} FROM {tuples} GROUP BY {by}"

@@ -78,7 +78,7 @@ from headgate.runtime.leaving import LeftOut
 from headgate.runtime.leaving import kept as left_out_for
 from headgate.runtime.level import Level, levels
 from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
-from headgate.runtime.samples import Sample, narrowed, sample
+from headgate.runtime.samples import Sample, narrowed, only_figures, sample
 from headgate.runtime.shedding import Shedding
 from headgate.runtime.sinks import MemorySink, Sink
 from headgate.runtime.splitting import splitting
@@ -468,7 +468,7 @@ class Loop:
         """
         watches = self._watched(level, batches, sampling, samples)
         if not watches:
-            return manifest, {}
+            return manifest, {name: value for own in samples.values() for name, value in (own.figures or {}).items()}
         closed_before = self._lateness.closed_before(self.manifest)
         late = closed_before if known is not None and self._has_late(batches, known) else {}
         figures = self._ingested(level, batches, watches, late, sampling, samples)
@@ -490,11 +490,12 @@ class Loop:
         self, level: Level, batches: Batches, sampling: Sampling, samples: Mapping[str, Sample]
     ) -> list[Watch]:
         """What to look for in the streams of a level that a batch has tuples of."""
-        return [
+        found = [
             replace(w, kept=left_out_for(level, w.stream, sampling), known=_is_known(samples.get(w.stream)))
             for w in level.watches
-            if w.stream in batches and (w.figures or level.reduces(w.stream))
+            if w.stream in batches
         ]
+        return [w for w in found if (w.figures and (w.kept or not w.known)) or level.reduces(w.stream)]
 
     def _ingested(
         self,
@@ -549,7 +550,7 @@ class Loop:
         }
         for watch in (w for w in self._watches if w.stream in found.keys() - self._numbered):
             own = found[watch.stream]
-            taken = sample(first, watch, own, sampling, until)
+            taken = sample(first, watch, own, sampling, until) or only_figures(first, watch, own, sampling)
             if taken is None and watch.stream not in passed_on:
                 taken = narrowed(first, watch, self._frames[watch.stream], own, sampling)
             if taken is not None:

@@ -40,22 +40,29 @@ def sample(level: Level, watch: Watch, own: Read, sampling: Sampling, until: Exi
     if not rates:
         return None
     shared = sharing(rates)
-    figures = _known(level, watch, own, sampling, rates) if shared == rates.keys() else None
+    figures = _known(level, watch, own, sampling, rates)
     pieces = {
         number: _pieces(own, watch, sampling, [taken(rate)]) for number, rate in rates.items() if number not in shared
     }
     if shared:
-        # What is left out is counted by the sample, if by nothing else: then it may not lack what no query asks for.
+        # What is left out is counted by the largest sample: then it may not lack what no query asks for.
         those = [t for t in level.tables if t.number in shared]
-        conditions = (
-            [taken(max(rates.values()))] if figures is not None else taken_by_any(those, watch.stream, sampling)
-        )
+        counts = figures is not None and shared == rates.keys()
+        conditions = [taken(max(rates.values()))] if counts else taken_by_any(those, watch.stream, sampling)
         held = _pieces(own, watch, sampling, conditions)
         for piece in held:
             piece.persist()
             until.callback(piece.unpersist)
         pieces |= dict.fromkeys(shared, held)
     return Sample(pieces, figures)
+
+
+def only_figures(level: Level, watch: Watch, own: Read, sampling: Sampling) -> Sample | None:
+    """Nothing of a stream that no table reads, where footers tell its figures."""
+    if any(table.reads(watch.stream) for table in level.tables):
+        return None
+    figures = _known(level, watch, own, sampling, {})
+    return Sample({}, figures) if figures is not None else None
 
 
 def _pieces(own: Read, watch: Watch, sampling: Sampling, conditions: Sequence[str]) -> list[DataFrame]:
@@ -71,7 +78,7 @@ def _known(
     """
     plain = watch.attribute is not None and not (watch.by or watch.punctuated_by or watch.marked or watch.numbered)
     counted = kept(level, watch.stream, sampling)
-    by_coin = all(sampling.rates.get(query, 2.0) <= max(rates.values()) for query in counted)
+    by_coin = all(sampling.rates.get(query, 2.0) <= max(rates.values(), default=0.0) for query in counted)
     places = any(query in sampling.dropped or query in sampling.groups for query in counted)
     whole = any(table.reads(watch.stream) and table.number not in rates for table in level.tables)
     if not own.files or not plain or not by_coin or places or whole:
