@@ -154,7 +154,7 @@ def test_batches_in_which_windows_close_have_the_time_that_others_spare(spark: S
     closes, does_not = (Load({"S": 1e4}, upkeep=Upkeep(closings=closings)) for closings in (1.0, 0.0))
     assert 0 < shedding._rhythm.usual.closings < 1
     assert shedding.controller is not None
-    most = shedding.controller.target
+    most = shedding.controller.capacity
     assert shedding._evened(does_not, 0.6 * most) < 0.6 * most < shedding._evened(closes, 0.6 * most) <= most
     assert shedding._evened(closes, most) == most
 

@@ -219,14 +219,14 @@ class Shedding:
     def _evened(self, load: Load, budget: float) -> float:
         """The seconds that a batch may take which has more upkeep, or less, than usual, for that it costs on average.
 
-        What is spared in most batches is there for those in which windows close, up to the target: their tuples would
+        What is spared in most batches is there for those in which windows close, up to the capacity: their tuples would
         be sampled at much lower rates than others, and spoil every window that they are in.
         """
         assert self.controller is not None
         nothing = replace(load, tuples=dict.fromkeys(load.tuples, 0.0))
         usual = replace(nothing, upkeep=self._rhythm.usual)
         more = self.predicted(nothing, Shed()) - self.predicted(usual, Shed())
-        return min(budget + more, self.controller.target)
+        return min(budget + more, self.controller.capacity)
 
     def _join_budgets(self, load: Load, joins: Mapping[str, JoinPlan], prices: Prices, left: float) -> dict[str, float]:
         """The seconds that each join has, where so much of all work that can be shed is left.
@@ -315,8 +315,11 @@ class Shedding:
             if not plans and not found.met:
                 least = estimate_plan(trees, Budget(fixed + held + _LEAST * capacity, fixed))
                 return replace(least, met=False, why=found.why)
+            # Which tables do share a sample goes by their rates, and may cost more than was thought.
+            over = self.predicted(load, replace(shed, rates=self._rates(found))) - capacity
+            if found.met and over > 0:
+                found = estimate_plan(trees, Budget(max(capacity - over, 0.0), fixed, _SAFETY))
             plans.append(found)
-        # Which tables do share a sample goes by their rates.
         seconds = [self.predicted(load, replace(shed, rates=self._rates(plan))) for plan in plans]
         within = [plan for plan, taken in zip(plans, seconds, strict=True) if plan.met and taken <= capacity]
         return min(within or plans[:1], key=lambda plan: plan.errors)

@@ -107,9 +107,9 @@ class Controller:
         return math.exp(self._correction)
 
     @property
-    def target(self) -> float:
-        """The target, in seconds as the cost model counts them."""
-        return self.overload.target / self.correction
+    def capacity(self) -> float:
+        """The seconds that a batch may be planned with, as the cost model counts them."""
+        return self.overload.capacity / self.correction
 
     def observe(self, *, predicted: float, observed: float) -> None:
         """Take in how long a batch took, and what the model gave to its plan.
