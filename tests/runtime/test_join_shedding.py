@@ -12,7 +12,7 @@ import headgate as hg
 from headgate.runtime.pieces import Piece, Read
 from headgate.runtime.shedding import Shedding
 from headgate.runtime.telling import status
-from headgate.runtime.workload import HELD, KEPT, LOOKING, PAIRS, with_joins
+from headgate.runtime.workload import HELD, KEPT, LOOKING, OFFERED, PAIRS, with_joins
 from headgate.shedding.costs import Coefficients
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ POLICIES: dict[str, Any] = {
     "nothing": hg.subset(),
     "alike": hg.subset(drop=0.5, method="probe-no-insert"),
     "keys": hg.subset(drop=0.5),
+    "flips": hg.subset(drop=0.5, method="coin-flipping"),
+    "looks": hg.subset(drop=0.5, method="insert-no-probe"),
     "narrow": hg.subset(max_state=60),
     "some": hg.sample(rate=0.2, spread=1),
     "slots": hg.sample(rate=0.2, spread=4),
@@ -122,11 +124,12 @@ def test_what_is_delivered_is_a_part_of_the_exact_join(
     for query, pairs in found.items():
         assert pairs <= exact, query
     assert found["nothing"] == exact
-    for query in ("alike", "keys"):
+    for query in ("alike", "keys", "flips", "looks"):
         assert len(found[query]) == pytest.approx(0.5 * len(exact), rel=0.15), query
     for query in ("some", "slots"):
         assert len(found[query]) == pytest.approx(0.2 * len(exact), rel=0.1), query
     assert kept["keys"] < kept["alike"] < kept["nothing"]
+    assert kept["flips"] < kept["looks"] == kept["nothing"]
     assert kept["slots"] < kept["some"]
     told = status(loop.shedding, loop.decided)["joins"]
     check_uniform(found["some"], exact, rate=0.2)
@@ -166,9 +169,18 @@ ESTIMATED = "SELECT k, count(*) AS n, sum(w) AS s [RANGE 50, SLIDE 50, WA at] FR
 )
 
 
-def test_an_aggregate_over_a_join_is_estimated(streams: dict[str, DataFrame], tmp_path: Path) -> None:
+def test_an_aggregate_over_a_join_is_estimated(spark: SparkSession, tmp_path: Path) -> None:
+    tuples, estimated = 9_000, [f"q{number}" for number in range(5)]
+
+    def rows(seed: int) -> DataFrame:
+        key = f"CAST(pmod(xxhash64(id, {seed}L), 100) AS INT) AS k"
+        columns = ("id", f"CAST(id div {tuples // (BATCHES * LENGTH)} AS INT) AS ts", key)
+        return spark.range(tuples, numPartitions=1).selectExpr(*columns).localCheckpoint()
+
+    streams = {"A": rows(1), "B": rows(2)}
     made = flow(streams, tmp_path, {})
-    made.query("q", ESTIMATED, policy=hg.estimate(confidence=0.95, rate=0.3))
+    for name in estimated:  # Coins depend on the name.
+        made.query(name, ESTIMATED, policy=hg.estimate(confidence=0.99, rate=0.3))
     loop = made._run()._loop
     for number in range(BATCHES):
         run(loop, streams, number)
@@ -177,12 +189,19 @@ def test_an_aggregate_over_a_join_is_estimated(streams: dict[str, DataFrame], tm
         hg.evaluate(ESTIMATED, A=streams["A"], B=streams["B"]).withColumnRenamed("n", "m").withColumnRenamed("s", "t")
     )
     keys = ["k", "window_start"]
-    rows = loop.kept("q").drop("window_end").join(exact.drop("window_end", "sampling_rate"), keys).collect()
-    assert len(rows) > 60
-    assert {round(row.sampling_rate, 9) for row in rows} == {0.3}
-    held = [row.n_low <= row.m <= row.n_high and row.s_low <= row.t <= row.s_high for row in rows]
-    assert sum(held) > 0.88 * len(rows)
-    assert sum(row.n for row in rows) == pytest.approx(sum(row.m for row in rows), rel=0.05)
+    joined = [
+        loop.kept(name).drop("window_end").join(exact.drop("window_end", "sampling_rate"), keys) for name in estimated
+    ]
+    found = [row for df in joined for row in df.collect()]
+    assert {round(row.sampling_rate, 9) for row in found} == {0.3}
+    held = [low <= at <= high for row in found for low, at, high in _limits(row)]
+    assert len(held) > 5_000
+    assert sum(held) >= 0.985 * len(held)
+    assert sum(row.n for row in found) == pytest.approx(sum(row.m for row in found), rel=0.01)
+
+
+def _limits(row: Any) -> list[tuple[float, float, float]]:
+    return [(row.n_low, row.m, row.n_high), (row.s_low, row.t, row.s_high)]
 
 
 def test_keys_that_are_all_null_find_nothing(streams: dict[str, DataFrame], tmp_path: Path) -> None:
@@ -196,11 +215,13 @@ def test_keys_that_are_all_null_find_nothing(streams: dict[str, DataFrame], tmp_
 
 
 #: What a machine takes of which everything is known.
-MACHINE = Coefficients(0.2, {LOOKING: 1e-4, KEPT: 2e-4, HELD: 5e-5, PAIRS: 1e-5})
+MACHINE = Coefficients(0.2, {OFFERED: 3e-5, LOOKING: 1e-4, KEPT: 2e-4, HELD: 5e-5, PAIRS: 1e-5})
 
 
+# All tuples are kept for a sample of pairs: many more than usual would take too long.
+@pytest.mark.parametrize(("policy", "many"), [(hg.subset(), 6_000), (hg.sample(), 1_500)], ids=["subset", "sample"])
 def test_a_join_is_shed_under_overload_and_exact_again_behind_it(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, policy: Any, many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     observe = Shedding.observe
 
@@ -213,7 +234,7 @@ def test_a_join_is_shed_under_overload_and_exact_again_behind_it(
     monkeypatch.setattr(Shedding, "observe", observed)
 
     def batch(number: int, side: int) -> Read:
-        tuples = 6_000 if 9 <= number < 11 else 400 + 200 * (number % 3)
+        tuples = many if 9 <= number < 11 else 400 + 200 * (number % 3)
         key = f"CAST(floor(300 * pow(pmod(xxhash64(id, {number}L, {side}L), 1000) / 1000D, 3)) AS INT) AS k"
         rows = spark.range(tuples).selectExpr(f"id + {number * 10_000} AS id", f"{number} AS ts", key)
         return Read([Piece(rows)], amount=8.0 * tuples)
@@ -222,10 +243,10 @@ def test_a_join_is_shed_under_overload_and_exact_again_behind_it(
     for name in "AB":
         made.stream(name, batch(0, 0).pieces[0].df.where("false"), progress=hg.progress("ts", ordered=True))
     sql = "SELECT A.id AS a, B.id AS b FROM A [RANGE 2, WA ts], B [RANGE 2, WA ts] WHERE A.k = B.k"
-    made.query("q", sql, policy=hg.subset())
+    made.query("q", sql, policy=policy)
     loop = made._run(hg.overload(2.0))._loop
     took = {}
-    for number in range(15):
+    for number in range(20):
         loop.run({"A": batch(number, 0), "B": batch(number, 1)}, number)
         took[number] = MACHINE.seconds(with_joins({}, loop.shedding.joins.did.values()))
     assert [event["shed"] for event in loop.shedding.events] == [True, False]

@@ -28,8 +28,12 @@ from headgate.shedding.policy import METHODS, Sample, Subset, check_policy, esti
 PRICES = Prices(looking=1e-6, kept=2e-6, held=5e-7, pair=1e-6)
 
 
-def loads(skew: float = 1.0, anti: bool = False, keys: int = 2_000) -> KeyLoads:
+def loads(
+    skew: float = 1.0, anti: bool = False, keys: int = 2_000, order: np.random.Generator | None = None
+) -> KeyLoads:
     rates = 20_000 * np.arange(1, keys + 1) ** -skew / (np.arange(1, keys + 1) ** -skew).sum()
+    if order is not None:
+        rates = order.permutation(rates)
     left: dict[Hashable, float] = {key: float(rate) for key, rate in enumerate(rates)}
     right = dict(zip(left, reversed(left.values()) if anti else left.values(), strict=True))
     return key_loads(KeyRates(20_000, left), KeyRates(20_000, right), 4.0, 2.0, keys)
@@ -61,7 +65,28 @@ def test_by_key_gives_more_where_keys_differ_and_says_why_not_where_they_do_not(
     assert plans[0].known
     plan = within_time(by_key, even, PRICES, 1.0, 0.3 * seconds(even, PairSubset()))
     assert plan.known is None
-    assert "differ too little" in plan.why
+    assert plan.why.startswith("all keys alike: ranking them gives 1")
+    assert plan.why.endswith("as they differ too little to pay for counting them")
+
+
+def test_keys_pay_unless_they_change_too_fast() -> None:
+    load = loads(anti=True)
+    budget = 0.3 * seconds(load, PairSubset())
+    assert within_time(Subset(), load, PRICES, 1.0, budget, before=load).known
+    others = loads(anti=True, order=np.random.default_rng(1))
+    plan = within_time(Subset(), load, PRICES, 1.0, budget, before=others)
+    assert plan.known is None
+    assert plan.why.endswith("as they change too fast for the statistics")
+
+
+def test_plans_do_not_change_sides_for_little() -> None:
+    load = loads(skew=0.0)
+    budget, policy = 0.2 * seconds(load, PairSubset()), Subset(method="probe-no-insert")
+    first = within_time(policy, load, PRICES, 1.0, budget)
+    assert first.others.insert_right == 0
+    other = key_loads(KeyRates(20_000, {}), KeyRates(20_000, {}), 4.0, 4.4, 2_000)
+    anew, stayed = (within_time(policy, other, PRICES, 1.0, budget, last=last) for last in (None, first))
+    assert anew.others.insert_left == stayed.others.insert_right == 0
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -104,6 +129,34 @@ def test_statistics_follow_the_streams() -> None:
     assert (found.others.left_window, found.others.right_window) == pytest.approx((2.0, 1.0))
     assert found.known[8].left_rate > 1.5 * found.known[7].left_rate
     assert sum(load.left_rate for load in found.all) == pytest.approx(180)
+
+
+@pytest.mark.parametrize("rising", [False, True])
+def test_pairs_of_the_next_batch_are_told_by_what_is_held(rising: bool) -> None:
+    """Tuples at random places, kept and looking by shares and rates that change; pairs are counted one by one."""
+    rng, windows, keys = np.random.default_rng(4), (30.0, 18.0), 5
+    statistics = JoinStatistics(windows)
+    held = [np.empty((3, 0)), np.empty((3, 0))]
+    off = []
+    for number in range(14):
+        shares = Shares(0.3 if (number >= 7) is not rising else 1.0, 0.5)
+        tuples, plan, low = (400 if number >= 10 else 200), PairSubset(shares), 10.0 * number
+        # Their places, keys, and coins.
+        new = [rng.uniform(size=(3, tuples)) * [[10], [keys], [1]] + [[low], [0], [0]] for _ in range(2)]
+        pairs = 0
+        for side, share in enumerate((shares.insert_left, shares.insert_right)):
+            known, later = np.hstack([held[side], new[side]]), new[1 - side]
+            held[side] = known[:, known[2] < share]
+            apart = later[0][:, None] - held[side][0]
+            same = later[1].astype(int)[:, None] == held[side][1].astype(int)
+            pairs += int(((apart >= 0) & (apart <= windows[side]) & same).sum())
+        if number:
+            expected = statistics.next((tuples, tuples), plan, (low, low + 10)).pairs
+            off.append(expected * statistics.scale / pairs - 1)
+        seen = [Seen(tuples, tuples, keys, {}, float(side[0].min()), float(side[0].max())) for side in new]
+        statistics.observe(seen, pairs, plan)
+        statistics = JoinStatistics(windows, statistics.state())
+    assert max(map(abs, off)) < 0.12
 
 
 def query(sql: str) -> Continuous:

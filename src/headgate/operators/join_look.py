@@ -7,19 +7,32 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from headgate.operators.dropping import threshold
+from headgate.operators.estimates import COIN
 from headgate.operators.join_dropping import CLASS, SampledSide, ShedSide
-from headgate.operators.sql import position
+from headgate.operators.sql import moving, position
 from headgate.shedding.join_plan import JoinPlan, PairSubset
 from headgate.shedding.join_statistics import KEYS, Seen
 
 #: So many keys are followed by the sketch of frequent ones: it is exact for streams with fewer.
 _TRACKED = 8192
+#: So many tuples of a side are enough to know which keys are frequent, and one in so many keys to know how many.
+_COUNTED, _DISTINCT = 100_000, 16
+_KEY, _TAKEN = "_hg_key", "_hg_taken"
 #: The classes of keys that are told apart where tuples are counted.
 CLASSES = ("frequent keys", "other keys", "no key")
 
 
-def look(side: ShedSide, df: DataFrame, plan: JoinPlan, counts_keys: bool) -> DataFrame:
-    """One row about the new tuples of a side, of which none has been left out yet."""
+def look(side: ShedSide, df: DataFrame, plan: JoinPlan, tuples: int | None) -> list[DataFrame]:
+    """Rows about the new tuples of a side, of which none has been left out yet, each with a part of the figures.
+
+    Where it matters which keys are frequent, it is told how many tuples there are, more or less.
+    """
+    counted = [] if tuples is None or side.key is None else [_keys(side.key, df, tuples)]
+    return [_counts(side, df, plan), *counted]
+
+
+def _counts(side: ShedSide, df: DataFrame, plan: JoinPlan) -> DataFrame:
     place = f"CAST({position(df, side.place)} AS DOUBLE)"
     if isinstance(plan, PairSubset):
         df = side.classed(df, plan)
@@ -35,10 +48,6 @@ def look(side: ShedSide, df: DataFrame, plan: JoinPlan, counts_keys: bool) -> Da
         f"min({place}) AS lowest",
         f"max({place}) AS highest",
     ]
-    if counts_keys and side.key is not None:
-        figures += [f"approx_count_distinct({key}) AS keys", f"approx_top_k({key}, {KEYS}, {_TRACKED}) AS frequent"]
-    else:
-        figures += ["1L AS keys", "CAST(array() AS ARRAY<STRUCT<item: BIGINT, count: BIGINT>>) AS frequent"]
     conditions = (known, f"({key}) IS NOT NULL AND NOT ({known})", f"({key}) IS NULL")
     for number, condition in enumerate(conditions):
         figures += [
@@ -49,10 +58,26 @@ def look(side: ShedSide, df: DataFrame, plan: JoinPlan, counts_keys: bool) -> Da
     return df.selectExpr(*figures)
 
 
+def _keys(key: str, df: DataFrame, tuples: int) -> DataFrame:
+    """How many keys there are, and which are frequent. A part of the tuples is enough to know.
+
+    Sketches take several times as long as counting, and so would counting beside them.
+    """
+    part = min(_COUNTED / max(tuples, 1), 1.0)
+    taken = f"{COIN} < {moving(threshold(part), COIN)}"
+    keyed = df.selectExpr(f"{key} AS {_KEY}", f"{taken} AS {_TAKEN}").where(f"{_TAKEN} OR {_KEY} % {_DISTINCT} = 0")
+    return keyed.selectExpr(
+        f"{_DISTINCT} * approx_count_distinct({_KEY}) FILTER (WHERE {_KEY} % {_DISTINCT} = 0) AS keys",
+        f"approx_top_k(CASE WHEN {_TAKEN} THEN {_KEY} END, {KEYS}, {_TRACKED}) AS frequent",
+        f"any_value({moving(f'{part!r}D', _KEY)}) AS part",
+    )
+
+
 def seen(row: Mapping[str, Any]) -> Seen:
-    """What such a row says of the tuples."""
-    frequent = {found["item"]: found["count"] for found in row["frequent"] if found["item"] is not None}
-    return Seen(row["tuples"], row["keyed"], max(1, row["keys"]), frequent, row["lowest"], row["highest"])
+    """What such rows say of the tuples, taken together."""
+    counts = row.get("frequent") or []
+    frequent = {f["item"]: f["count"] / row["part"] for f in counts if f["item"] is not None}
+    return Seen(row["tuples"], row["keyed"], max(1, row.get("keys") or 1), frequent, row["lowest"], row["highest"])
 
 
 def took_part(row: Mapping[str, Any], how: str) -> int:

@@ -28,7 +28,7 @@ from headgate.shedding.join_eviction import Worth, worth
 from headgate.shedding.join_plan import WARM, JoinPlan, PairSample, PairSubset, restored
 from headgate.shedding.join_planner import dropped_always, sampled_always, sampled_within, within_room, within_time
 from headgate.shedding.join_statistics import JoinStatistics, Seen
-from headgate.shedding.join_work import Prices, Work, work
+from headgate.shedding.join_work import Prices, Work
 from headgate.shedding.policy import BY_KEY, Sample, Subset, sampled_join, shed_join
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ _SIDES: tuple[Which, Which] = ("left", "right")
 _JOIN, _SIDE = "_hg_join", "_hg_side"
 #: How much the last batch counts in what part of a stream's tuples comes to a join.
 _RECENT = 0.3
+#: How often a plan is made anew that takes too long with what is kept, and the least of its time that it gets then.
+_REVISIONS, _LEAST = 3, 0.1
 
 
 def shed_keeper(keeper: Keeper, queries: Mapping[str, Continuous], policies: Mapping[str, Policy]) -> Keeper:
@@ -134,7 +136,8 @@ class _Shed:
         self.shares: list[float] = list(state.get("shares", (1.0, 1.0)))
         """The tuples of each side for each one that its streams bring."""
         self.left_out: dict[str, dict[str, dict[str, int]]] = deepcopy(state.get("left_out", {}))
-        self.before: KeyLoads | None = None
+        self._before: JoinStatistics | None = None
+        self._last: JoinPlan | None = None
 
     def state(self) -> dict[str, Any]:
         return {
@@ -153,39 +156,64 @@ class _Shed:
         """Whether it matters which keys are frequent."""
         return isinstance(self.policy, Subset) and self.policy.method in (None, BY_KEY)
 
-    def expected(self, tuples: Mapping[str, float] | None) -> KeyLoads | None:
-        """What comes to the join where streams bring so many tuples, or as many as they did of late."""
-        if not self.statistics.known:
-            return None
+    def expected(self, tuples: Mapping[str, float] | None) -> Sequence[float]:
+        """What comes to each side where streams bring so many tuples, or as many as they did of late."""
         if tuples is None:
-            return self.statistics.loads(self.statistics.tuples)
+            return self.statistics.tuples
         both = zip(self.streams, self.shares, strict=True)
-        return self.statistics.loads([share * sum(tuples.get(s, 0.0) for s in own) for own, share in both])
+        return [share * sum(tuples.get(s, 0.0) for s in own) for own, share in both]
 
     def plan(self, tuples: Mapping[str, float] | None, prices: Prices, budget: float | None = None) -> JoinPlan:
         """What to leave out, with a budget of so many seconds, or without one."""
-        loads, scale = self.expected(tuples), self.statistics.scale
+        if not self.statistics.known:
+            return self._always(None, prices)
+        expected = self.expected(tuples)
+        loads = self.statistics.loads(expected)
+        if budget is None or self.fixed:
+            return self._always(loads, prices)
+        left = budget - prices.came * sum(expected)
+        before = self._before.loads(expected) if self._before is not None else None
+        plan, least = self._within(loads, before, prices, left), prices.seconds(self.work(tuples, self.gone))
+        for _ in range(_REVISIONS):
+            # A plan is for windows as full as it leaves them. What other plans have kept costs time, too.
+            took = prices.seconds(self.work(tuples, plan))
+            if took <= budget:
+                break
+            left *= max((budget - least) / (took - least), _LEAST)
+            plan = self._within(loads, before, prices, left)
+        return plan
+
+    @property
+    def gone(self) -> JoinPlan:
+        """Everything left out that can be."""
+        return PairSample(0.0) if isinstance(self.policy, Sample) else PairSubset(NOTHING)
+
+    def _always(self, loads: KeyLoads | None, prices: Prices) -> JoinPlan:
         if isinstance(self.policy, Sample):
-            if loads is None or budget is None or self.fixed:
-                return sampled_always(self.policy, loads, prices, scale)
-            return sampled_within(self.policy, loads, prices, scale, budget)
-        if loads is None or budget is None or self.fixed:
-            plan = dropped_always(self.policy, loads)
-        else:
-            plan = within_time(self.policy, loads, prices, scale, budget, self.before)
+            return sampled_always(self.policy, loads, prices, self.statistics.scale)
+        plan = dropped_always(self.policy, loads)
         return plan if loads is None else within_room(self.policy, loads, plan)
 
+    def _within(self, loads: KeyLoads, before: KeyLoads | None, prices: Prices, budget: float) -> JoinPlan:
+        scale, prices = self.statistics.scale, replace(prices, came=0.0)
+        if isinstance(self.policy, Sample):
+            return sampled_within(self.policy, loads, prices, scale, budget)
+        last = self._last if isinstance(self._last, PairSubset) and not self._last.exact else None
+        plan = within_time(self.policy, loads, prices, scale, budget, before, last)
+        return within_room(self.policy, loads, plan)
+
     def work(self, tuples: Mapping[str, float] | None, plan: JoinPlan) -> Work:
-        """What a batch does under a plan."""
-        loads = self.expected(tuples)
-        return Work() if loads is None else work(loads, plan).scaled(self.statistics.scale)
+        """What the next batch does under a plan."""
+        if not self.statistics.known:
+            return Work()
+        return self.statistics.next(self.expected(tuples), plan).scaled(self.statistics.scale)
 
     @property
     def room(self) -> Room | None:
         """The room for kept tuples, with what they are worth."""
         if isinstance(self.policy, Sample) or self.policy.max_state is None:
             return None
-        loads = self.expected(None)
+        loads = self.statistics.loads(self.statistics.tuples) if self.statistics.known else None
         left, right = (worth(loads, which) if loads is not None else Worth((), 0.0) for which in _SIDES)
         return Room(self.stage.name, self.policy.max_state, self.sides, {"left": left, "right": right})
 
@@ -193,7 +221,7 @@ class _Shed:
         self, rows: Mapping[str, Mapping[str, Any]], tuples: Mapping[str, int], pairs: int, plan: JoinPlan
     ) -> None:
         """Takes in what a look at the new tuples has found, and how many pairs came of them."""
-        self.before = self.expected(None) if self.counts_keys else None
+        self._last, self._before = plan, self.statistics.copy() if self.counts_keys and self.statistics.known else None
         found = [seen(rows[which]) if which in rows else Seen() for which in _SIDES]
         self.statistics.observe(found, pairs, plan)
         for number, (own, streams) in enumerate(zip(found, self.streams, strict=True)):
@@ -252,11 +280,7 @@ class JoinShedding:
 
     def gone(self) -> dict[str, JoinPlan]:
         """Everything left out that can be."""
-        return {
-            name: PairSample(0.0) if isinstance(join.policy, Sample) else PairSubset(NOTHING)
-            for name, join in self._joins.items()
-            if not join.fixed
-        }
+        return {name: join.gone for name, join in self._joins.items() if not join.fixed}
 
     def work(self, tuples: Mapping[str, float], plans: Mapping[str, JoinPlan]) -> dict[str, Work]:
         """What joins do in a batch, by query."""
@@ -280,17 +304,22 @@ class JoinShedding:
         looks = []
         for join in self._joins.values():
             name = join.stage.name
-            for which, side in join.sides.items():
+            expected = [round(n) for n in join.expected(tuples)] if join.counts_keys else [None, None]
+            for (which, side), many in zip(join.sides.items(), expected, strict=True):
                 if (df := drops.came.get(f"{name}:{which}")) is not None:
-                    found = look(side, df, drops.plans[name], join.counts_keys)
-                    looks.append(found.withColumn(_JOIN, F.lit(name)).withColumn(_SIDE, F.lit(which)))
-        every = [row.asDict() for row in stacked(looks).collect()] if looks else []
+                    found = look(side, df, drops.plans[name], many)
+                    looks += [f.withColumn(_JOIN, F.lit(name)).withColumn(_SIDE, F.lit(which)) for f in found]
+        told: dict[str, dict[str, dict[str, Any]]] = {}
+        for row in stacked(looks).collect() if looks else []:
+            own = told.setdefault(row[_JOIN], {}).setdefault(row[_SIDE], {})
+            own |= {what: figure for what, figure in row.asDict().items() if figure is not None or what not in own}
         for join in self._joins.values():
             name = join.stage.name
-            if rows := {row[_SIDE]: row for row in every if row[_JOIN] == name}:
+            if rows := told.get(name):
                 join.observe(rows, tuples, pairs.get(name, 0), drops.plans[name])
                 looking, kept = (sum(took_part(row, what) for row in rows.values()) for what in ("looking", "kept"))
-                self.did[name] = Work(looking + kept, kept, held[name], pairs.get(name, 0))
+                came = sum(row["tuples"] for row in rows.values())
+                self.did[name] = Work(looking + kept, kept, held[name], pairs.get(name, 0), came)
 
     def explain(self, decided: Mapping[str, Any]) -> list[str]:
         """What was left out of each join in the last batch, and why."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING
 
 from headgate.runtime.rhythm import Upkeep
@@ -27,18 +27,18 @@ WEIGHED = "values weighed"
 SAMPLED = "tuples sampled"
 PARTIALS, CLOSINGS, ANSWERS = "partial rows", "batches that close windows", "answers"
 MERGES, MERGED = "batches that merge state", "rows of state merged"
-LOOKING, HELD, PAIRS = "tuples matched", "kept tuples read", "pairs"
+LOOKING, HELD, PAIRS, OFFERED = "tuples matched", "kept tuples read", "pairs", "tuples offered to joins"
 #: What these cost in relation to one another before any batch has told: measured with packets, in seconds.
 PRIOR = Coefficients(
     0.4,
     {READ: 4e-8, REDUCED: 3e-8, VALUES: 3e-9, WEIGHED: 4e-9, SAMPLED: 5.5e-7, KEPT: 1e-6, PARTIALS: 2e-6}
     | {CLOSINGS: 0.5, ANSWERS: 1e-5, MERGES: 0.5, MERGED: 2e-6}
-    | {LOOKING: 1e-6, HELD: 4e-7, PAIRS: 6e-7},
+    | {LOOKING: 1e-6, HELD: 4e-7, PAIRS: 6e-7, OFFERED: 3e-7},
 )
+#: The amounts and the prices of joins that are shed, in their order.
+_OF_JOINS = (LOOKING, KEPT, HELD, PAIRS, OFFERED)
 #: To hold a tuple in memory takes as long as to read so many.
 _HOLDING = PRIOR.each[SAMPLED] / PRIOR.each[READ]
-#: A look at all tuples, for the figures of a stream, as a part of a reading.
-_LOOK = 0.5
 #: Instead of the number of a table: the tuples themselves are the answer.
 SET = -1
 #: No more than this part of the tuples is held in memory.
@@ -94,9 +94,7 @@ class Workload:
             own = [t for t in self._tables if t.reads(stream)]
             sampled = self._sampled(own, shed)
             shared = sharing(sampled)
-            # Where all tables share a sample, footers tell the figures, as a rule.
-            looked = len(shared) < len(sampled) == len(own)
-            reads = len(own) - len(shared) + bool(shared) + looked * _LOOK
+            reads = len(own) - len(shared) + bool(shared)
             found[READ] += tuples * reads * self._read_at_all(own, shed)
             found[SAMPLED] += tuples * max((sampled[t] for t in shared), default=0.0)
             for table in own:
@@ -210,7 +208,7 @@ class Workload:
             own = [t for t in self._tables if t.reads(stream)]
             sampled = [t.number for t in own if self._estimated(t)]
             if alone := len(apart & set(sampled)):
-                found += tuples * (alone - (alone == len(sampled)) + (_LOOK if len(sampled) == len(own) else 0.0))
+                found += tuples * (alone - (alone == len(sampled)))
         return found
 
     def _estimated(self, table: Table) -> bool:
@@ -275,13 +273,12 @@ def sharing(rates: Mapping[int, float]) -> frozenset[int]:
 
 def join_prices(costs: Coefficients) -> Prices:
     """What the work of joins costs."""
-    return Prices(*(costs.each.get(name, 0.0) for name in (LOOKING, KEPT, HELD, PAIRS)))
+    return Prices(*(costs.each.get(name, 0.0) for name in _OF_JOINS))
 
 
 def with_joins(amounts: Mapping[str, float], joins: Iterable[Work]) -> dict[str, float]:
     """The amounts of a batch with what joins that are shed do."""
-    did = sum(joins, Work())
-    more = {LOOKING: did.looking, KEPT: did.kept, HELD: did.held, PAIRS: did.pairs}
+    more = dict(zip(_OF_JOINS, astuple(sum(joins, Work())), strict=True))
     return {**amounts, **{name: amounts.get(name, 0.0) + amount for name, amount in more.items()}}
 
 

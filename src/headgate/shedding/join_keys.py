@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from headgate.errors import FlowError
 from headgate.shedding.join_cost import JoinLoad
 
+Floats = NDArray[np.float64]
 _ROUNDING = 1e-9
 
 
@@ -46,12 +51,22 @@ class KeyLoads:
         """The components, the others last."""
         return [*self.known.values(), self.others]
 
-    @property
+    @cached_property
+    def rates(self) -> Floats:
+        """The rates of all components, left and right."""
+        return np.array([[load.left_rate, load.right_rate] for load in self.all])
+
+    @cached_property
+    def partners(self) -> Floats:
+        """How many tuples to come one of each component and side matches while it is kept."""
+        return np.array([[load.left_partners, load.right_partners] for load in self.all])
+
+    @cached_property
     def whole(self) -> JoinLoad:
         """The join as one component, as it looks without regard to keys."""
-        left, right = (sum(getattr(load, side) for load in self.all) for side in ("left_rate", "right_rate"))
-        pairs = sum(load.left_rate * load.right_rate * load.selectivity for load in self.all)
+        left, right = self.rates.sum(axis=0).tolist()
         a, b = self.others.left_window, self.others.right_window
+        pairs = float((self.rates * self.partners)[:, 0].sum()) / a
         return JoinLoad(left, right, a, b, min(1.0, pairs / (left * right)) if pairs else 0.0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -29,6 +29,11 @@ class PairSubset:
     why: str = ""
     room: PairSubset | None = None
     """What is kept behind the batch, where there is no room for all of it."""
+
+    @property
+    def keyed(self) -> dict[Hashable, Shares]:
+        """The shares of the keys that are known."""
+        return {key: shares for key, shares in (self.known or {}).items()}  # noqa: C416 (a mapping of other keys)
 
     @property
     def exact(self) -> bool:

@@ -10,16 +10,18 @@ from headgate.shedding.join_coins import slots
 from headgate.shedding.join_cost import NOTHING, JoinCosts, JoinLoad, Shares, outcome
 from headgate.shedding.join_keys import KeyLoads
 from headgate.shedding.join_plan import PairSample, PairSubset
-from headgate.shedding.join_random import STRATEGIES
+from headgate.shedding.join_random import STRATEGIES, probe_no_insert
 from headgate.shedding.join_sample import Coins, by_pairs_cost, by_slots_cost, sample
-from headgate.shedding.join_semantic import KeyPlan, by_keys, filled, where_it_pays
-from headgate.shedding.join_work import Prices, work
+from headgate.shedding.join_semantic import KeyPlan, by_keys, filled, kept_sides, looking_for, worth
+from headgate.shedding.join_work import Prices, carried_out, work
 from headgate.shedding.policy import BY_KEY, Sample, Subset
 
 #: A tuple flips so many coins at most; more would cost more than they save.
 _SLOTS = 32
 #: Of a budget that does not even suffice for all tuples to look for others, so much goes into looking.
 _LOOKING = 0.5
+#: How much more than random shedding the ranking of keys has to promise, as rates are never quite as they were counted.
+_GAIN = 1.1
 #: So often the budget is halved between what is too much and what is not.
 _HALVINGS = 8
 #: The part of `max_state` that is planned with: as long as it suffices, nothing has to be evicted.
@@ -48,47 +50,97 @@ def dropped_always(policy: Subset, loads: KeyLoads | None) -> PairSubset:
 
 
 def within_time(
-    policy: Subset, loads: KeyLoads, prices: Prices, scale: float, budget: float, before: KeyLoads | None = None
+    policy: Subset,
+    loads: KeyLoads,
+    prices: Prices,
+    scale: float,
+    budget: float,
+    before: KeyLoads | None = None,
+    last: PairSubset | None = None,
 ) -> PairSubset:
-    """The plan that gives the most pairs in so many seconds a batch."""
-    plan = _within(policy, loads, prices, scale, budget, before)
+    """The plan that gives the most pairs in so many seconds a batch.
+
+    `before` is the same by what was known of keys a batch ago. Windows are full of what the `last` plan kept, so there
+    are reasons to stay with it.
+    """
+    if prices.seconds(work(loads, PairSubset()).scaled(scale)) <= budget:
+        return PairSubset()
+    method, why = policy.method or BY_KEY, ""
+    others = last.others if last is not None else NOTHING
+    if method == BY_KEY:
+        alike = _alike("probe-no-insert", loads, prices, scale, budget, others)
+        keyed = _by_key(loads, prices, scale, budget, last)
+        gain, why = _gained(loads, prices, scale, budget, keyed, alike, before)
+        if gain >= (_GAIN if last is None or not last.known else 1.0):
+            return replace(keyed, why=f"{keyed.why}: {gain:.3g} times as many results as at random")
+        return replace(alike, why=f"all keys alike: ranking them gives {gain:.3g} times as many results, as {why}")
+    return _alike(method, loads, prices, scale, budget, others)
+
+
+def _gained(
+    loads: KeyLoads,
+    prices: Prices,
+    scale: float,
+    budget: float,
+    keyed: PairSubset,
+    alike: PairSubset,
+    before: KeyLoads | None,
+) -> tuple[float, str]:
+    """How many times the results of a plan for all keys alike one by key gives, and why not more.
+
+    Had a plan by what was known `before` been followed until now, it would have had to pay too.
+    """
+    results = work(loads, alike).pairs
+    gain, why = _ratio(work(loads, keyed).pairs, results), "they differ too little to pay for counting them"
+    if before is not None:
+        followed = work(loads, _by_key(before, prices, scale, budget, None)).scaled(scale)
+        lasting = _ratio(followed.pairs / scale, results) * min(1.0, _ratio(budget, prices.seconds(followed)))
+        if lasting < min(gain, _GAIN):
+            return lasting, "they change too fast for the statistics"
+    return gain, why
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 1.0
+
+
+def _alike(
+    method: str, loads: KeyLoads, prices: Prices, scale: float, budget: float, last: Shares = NOTHING
+) -> PairSubset:
+    plan = _all_alike(method, loads, prices, scale, budget, last)
     # The formulas have one cost for the tuples of both sides, which differ where their windows do.
     over = prices.seconds(work(loads, plan).scaled(scale)) / budget if budget else 1.0
-    return plan if over <= 1 else _within(policy, loads, prices, scale, budget / over, before)
+    return plan if over <= 1 else _all_alike(method, loads, prices, scale, budget / over, last)
 
 
-def _within(
-    policy: Subset, loads: KeyLoads, prices: Prices, scale: float, budget: float, before: KeyLoads | None
-) -> PairSubset:
+def _all_alike(method: str, loads: KeyLoads, prices: Prices, scale: float, budget: float, last: Shares) -> PairSubset:
+    def strategy(load: JoinLoad, seconds: float) -> Shares:
+        if method == "probe-no-insert":
+            return probe_no_insert(load, costs, seconds, last)
+        return STRATEGIES[method](load, costs, seconds)
+
     costs, look = prices.costs(loads, scale), prices.looking * (loads.whole.left_rate + loads.whole.right_rate)
-    method, why = policy.method or BY_KEY, ""
-    if method == BY_KEY:
-        found = where_it_pays(loads, costs, max(budget - look, _LOOKING * budget), before)
-        if found.known:
-            return _by_key(loads, prices, scale, budget, found.why)
-        method, why = "probe-no-insert", found.why
-    strategy = STRATEGIES[method]
     if look * (1 + _LOOKING) <= budget:
-        return PairSubset(strategy(loads.whole, costs, budget - look), why=why or f"{method} for all keys alike")
+        return PairSubset(strategy(loads.whole, budget - look), why=f"{method} for all keys alike")
     # Not even to let all tuples look is affordable: a part of them is dropped at once.
     share = _LOOKING * budget / look
-    shares = strategy(replace(loads.whole, selectivity=loads.whole.selectivity * share), costs, budget - share * look)
+    shares = strategy(replace(loads.whole, selectivity=loads.whole.selectivity * share), budget - share * look)
     shares = replace(shares, probe_left=shares.probe_left * share, probe_right=shares.probe_right * share)
-    return PairSubset(shares, why=f"there is time for {share:.3g} of the tuples to look for others; {why or method}")
+    return PairSubset(shares, why=f"there is time for {share:.3g} of the tuples to look for others; {method}")
 
 
-def _by_key(loads: KeyLoads, prices: Prices, scale: float, budget: float, why: str) -> PairSubset:
+def _by_key(loads: KeyLoads, prices: Prices, scale: float, budget: float, last: PairSubset | None) -> PairSubset:
     """The keys that there is time for, with the tuples that look for them: those of other keys are dropped at once."""
     costs, low, high = prices.costs(loads, scale), 0.0, budget
-    plan = PairSubset(NOTHING, why=why)
+    known = last.keyed if last is not None else None
+    ranks = worth(loads, known)
     for _ in range(_HALVINGS):
-        found = by_keys(loads, costs, (low + high) / 2)
-        tried = PairSubset(found.others, _hashes(found), why)
-        if prices.seconds(work(loads, tried).scaled(scale)) <= budget:
-            plan, low = tried, (low + high) / 2
-        else:
-            high = (low + high) / 2
-    return plan
+        middle = (low + high) / 2
+        kept = kept_sides(loads, costs, middle, ranks)
+        took = prices.seconds(carried_out(loads, kept, looking_for(kept)).scaled(scale))
+        low, high = (middle, high) if took <= budget else (low, middle)
+    found = by_keys(loads, costs, low, known)
+    return PairSubset(found.others, _hashes(found), found.why)
 
 
 def _hashes(plan: KeyPlan) -> dict[int, Shares] | None:

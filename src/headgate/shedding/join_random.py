@@ -19,12 +19,21 @@ from headgate.shedding.join_cost import (
     outcome,
 )
 
+#: What is kept now stays so unless something else is better by this part: new tuples only pay when windows are full.
+_STAY = 0.25
 
-def probe_no_insert(load: JoinLoad, costs: JoinCosts, budget: float) -> Shares:
+
+def staying(share: float) -> float:
+    """How much more a side counts of which such a share is kept already."""
+    return 1 + _STAY * (share > 0)
+
+
+def probe_no_insert(load: JoinLoad, costs: JoinCosts, budget: float, last: Shares = NOTHING) -> Shares:
     """Every tuple probes, and a part of them is inserted: first of the side whose tuples find more partners.
 
     Results and cost are both linear in what is inserted, and the more partners a tuple finds, the more results its
-    update is shared by. So one side is filled up before the other is begun.
+    update is shared by. So one side is filled up before the other is begun; where there is little between them, the
+    one of which more was kept at `last`.
 
     >>> load = JoinLoad(left_rate=100, right_rate=50, left_window=10, right_window=4, selectivity=0.01)
     >>> costs = JoinCosts(update=0.002, probe=0.0004, produce=0.0006)
@@ -35,7 +44,7 @@ def probe_no_insert(load: JoinLoad, costs: JoinCosts, budget: float) -> Shares:
     check_budget(budget)
     left = load.left_rate * (costs.update + load.left_partners * costs.result)
     right = load.right_rate * (costs.update + load.right_partners * costs.result)
-    if load.left_partners >= load.right_partners:
+    if load.left_partners * staying(last.insert_left) >= load.right_partners * staying(last.insert_right):
         of_left = _affordable(left, budget)
         of_right = _affordable(right, budget - left * of_left)
     else:

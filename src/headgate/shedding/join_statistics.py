@@ -7,12 +7,13 @@ them. Older batches count less and less, so that keys which drift are followed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from headgate.shedding.join_keys import KeyLoads, KeyRates, key_loads
 from headgate.shedding.join_plan import JoinPlan
-from headgate.shedding.join_work import work
+from headgate.shedding.join_stock import Stock, Stretch
+from headgate.shedding.join_work import Work, parts, work
 from headgate.shedding.statistics import Smoothed
 
 #: The part of what was counted that is left after a batch.
@@ -21,6 +22,8 @@ _KEEP = 0.7
 KEYS = 500
 #: How much the last batch counts in figures that are averages.
 _RECENT = 0.3
+#: The window of a side of which nothing is there.
+_TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Seen:
     keyed: int = 0
     """How many of them have a key, as all have in a join without."""
     keys: int = 1
-    frequent: Mapping[int, int] = field(default_factory=dict)
+    frequent: Mapping[int, float] = field(default_factory=dict)
     lowest: float | None = None
     highest: float | None = None
 
@@ -91,13 +94,13 @@ class JoinStatistics:
         self._sides = [_Side(), _Side()]
         self._advanced: Smoothed | None = None
         self._scaled: Smoothed | None = None
-        self._first: float | None = None
+        self._stock = Stock()
         if state:
             self._sides = [
                 _Side(**{**side, "frequent": {int(k): count for k, count in side["frequent"].items()}})
                 for side in state["sides"]
             ]
-            self._first = state["first"]
+            self._stock = Stock.restored(state["stock"])
             self._advanced, self._scaled = (Smoothed(**s) if s else None for s in (state["advance"], state["scale"]))
 
     def state(self) -> dict[str, Any]:
@@ -105,9 +108,13 @@ class JoinStatistics:
         return {
             "sides": [asdict(side) for side in self._sides],
             "advance": asdict(self._advanced) if self._advanced else None,
-            "first": self._first,
+            "stock": self._stock.state(),
             "scale": asdict(self._scaled) if self._scaled else None,
         }
+
+    def copy(self) -> JoinStatistics:
+        """What is known now, to compare with what will be."""
+        return JoinStatistics(self._windows, self.state())
 
     @property
     def known(self) -> bool:
@@ -136,33 +143,45 @@ class JoinStatistics:
 
     def observe(self, seen: Sequence[Seen], pairs: int, plan: JoinPlan) -> None:
         """Takes in what a batch brought, and how many pairs came of it under a plan."""
-        reach = self._reach()
         went = [side.observe(s) for side, s in zip(self._sides, seen, strict=True)]
-        lows = [s.lowest for s in seen if s.lowest is not None]
-        if self._first is None and lows:
-            self._first = min(lows)
         advances = [step for step in went if step is not None and step > 0]
         if advances:
             self._advanced = _then(self._advanced, sum(advances) / len(advances))
-        expected = work(self.loads((seen[0].tuples, seen[1].tuples), reach), plan).pairs
-        if expected > 0:
-            # In the first batches the windows are not full yet, which `reach` is for.
+        lows, highs = ([at for s in seen if (at := getattr(s, end)) is not None] for end in ("lowest", "highest"))
+        if not lows:
+            return
+        tuples = (seen[0].tuples, seen[1].tuples)
+        if (expected := self.next(tuples, plan, (min(lows), max(highs))).pairs) > 0:
             self._scaled = _then(self._scaled, pairs / expected)
+        new = self._stretch(tuples, plan, min(lows), max(highs))
+        self._stock = self._stock.then(new, max(self._windows))
 
-    def _reach(self) -> float:
-        """For how many batches there have been tuples, in the middle of the next one."""
-        highest = [side.highest for side in self._sides if side.highest is not None]
-        if self._first is None or not highest or not self._advance:
-            return 0.5
-        return (max(highest) - self._first) / self._advance + 0.5
+    def next(self, tuples: Sequence[float], plan: JoinPlan, span: tuple[float, float] | None = None) -> Work:
+        """What a batch of so many tuples does under a plan with what is held now, without the scale."""
+        if span is None:
+            # As far behind the last one, and as long, as batches are.
+            last = self._stock.stretches[-1] if self._stock.stretches else None
+            end = self._advance + (last.high if last is not None else 0.0)
+            span = (end - (last.high - last.low if last is not None else self._advance), end)
+        # Of a side that brings nothing now, tuples may be held.
+        some = (max(tuples[0], 1.0), max(tuples[1], 1.0))
+        new = self._stretch(some, plan, *span)
+        left, right = (self._stock.filled(side, new, window) for side, window in enumerate(self._windows))
+        found = work(self.loads(some, (left, right)), plan)
+        return replace(found, held=self._stock.held, came=sum(tuples))
 
-    def loads(self, tuples: Sequence[float], reach: float | None = None) -> KeyLoads:
-        """The components of the join, where so many tuples of each side come in a batch, without the scale."""
+    def _stretch(self, tuples: Sequence[float], plan: JoinPlan, low: float, high: float) -> Stretch:
+        return Stretch(low, high, (tuples[0], tuples[1]), *parts(self.loads(tuples), plan))
+
+    def loads(self, tuples: Sequence[float], filled: tuple[float, float] | None = None) -> KeyLoads:
+        """The components of the join, where so many tuples of each side come in a batch, without the scale.
+
+        Windows are as long as they are, or `filled` with so many batches like that.
+        """
         left, right = (side.rates(n) for side, n in zip(self._sides, tuples, strict=True))
         count = max(1, round(max(side.keys for side in self._sides)), len({*left.known, *right.known}))
-        windows = [w / self._advance if self._advance else 1.0 for w in self._windows]
-        a, b = (min(w, reach) if reach is not None else w for w in windows)
-        return key_loads(left, right, a, b, count)
+        a, b = filled or (w / self._advance if self._advance else 1.0 for w in self._windows)
+        return key_loads(left, right, max(a, _TINY), max(b, _TINY), count)
 
 
 def _then(known: Smoothed | None, figure: float) -> Smoothed:

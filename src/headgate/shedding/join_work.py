@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
+
+import numpy as np
 
 from headgate.shedding.join_cost import EVERYTHING, JoinCosts, JoinLoad, Shares, outcome
-from headgate.shedding.join_keys import KeyLoads
-from headgate.shedding.join_plan import JoinPlan, PairSample
+from headgate.shedding.join_keys import Floats, KeyLoads
+from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset
+from headgate.shedding.join_stock import Sides
 
 _FREE = JoinCosts(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """New tuples that take part, those of them that are kept, the kept ones that are read again, and pairs."""
+    """New tuples that take part, those of them that are kept, the kept ones that are read again, pairs, new tuples."""
 
     looking: float = 0.0
     kept: float = 0.0
     held: float = 0.0
     pairs: float = 0.0
+    came: float = 0.0
 
     def __add__(self, other: Work) -> Work:
-        return Work(
-            self.looking + other.looking, self.kept + other.kept, self.held + other.held, self.pairs + other.pairs
-        )
+        return Work(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def scaled(self, pairs: float) -> Work:
         """The same work with so many times as many pairs."""
-        return Work(self.looking, self.kept, self.held, self.pairs * pairs)
+        return replace(self, pairs=self.pairs * pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,11 @@ class Prices:
     kept: float
     held: float
     pair: float
+    came: float = 0.0
 
     def seconds(self, work: Work) -> float:
         """The seconds that some work takes."""
-        return self.looking * work.looking + self.kept * work.kept + self.held * work.held + self.pair * work.pairs
+        return float(np.dot(astuple(self), astuple(work)))
 
     def costs(self, loads: KeyLoads, scale: float) -> JoinCosts:
         """The prices as the formulas know them: a tuple is read again for as many batches as it is kept.
@@ -61,17 +64,58 @@ def work(loads: KeyLoads, plan: JoinPlan) -> Work:
     >>> from headgate.shedding.join_plan import PairSubset
     >>> load = JoinLoad(left_rate=100, right_rate=50, left_window=10, right_window=0.5, selectivity=0.01)
     >>> work(KeyLoads({}, load), PairSubset(Shares(insert_left=0.5)))
-    Work(looking=150.0, kept=100.0, held=525.0, pairs=275.0)
+    Work(looking=150.0, kept=100.0, held=525.0, pairs=275.0, came=150.0)
     """
     if isinstance(plan, PairSample):
         return sum((_sampled(load, plan) for load in loads.all), Work())
-    known = plan.known or {}
-    found = [_component(load, known.get(key, plan.others)) for key, load in _by_key(loads)]
-    return sum(found, _component(loads.others, plan.others))
+    shares = shares_of(loads, plan)
+    return carried_out(loads, shares[:, :2], shares[:, 2:])
 
 
-def _by_key(loads: KeyLoads) -> list[tuple[int, JoinLoad]]:
-    return [(key, load) for key, load in loads.known.items() if isinstance(key, int)]
+def shares_of(loads: KeyLoads, plan: PairSubset) -> Floats:
+    """The shares of all components under a plan: left and right that are kept, left and right that look for others."""
+    if not plan.known:
+        return np.broadcast_to(astuple(plan.others), (len(loads.rates), 4))
+    known = plan.keyed
+    every = [*(known.get(key, plan.others) for key in loads.known), plan.others]
+    return np.array([(s.insert_left, s.insert_right, s.probe_left, s.probe_right) for s in every])
+
+
+def carried_out(loads: KeyLoads, inserted: Floats, probing: Floats) -> Work:
+    """What a batch does where these shares of all components are kept, and these look for others."""
+    kept = loads.rates * inserted
+    windows = (loads.others.left_window, loads.others.right_window)
+    found = (
+        (loads.rates * np.maximum(inserted, probing)).sum(),
+        kept.sum(),
+        (kept * windows).sum(),
+        # Those who look for the tuples of a side are on the other one.
+        (kept * loads.partners * probing[:, ::-1]).sum(),
+        loads.rates.sum(),
+    )
+    return Work(*map(float, found))
+
+
+def parts(loads: KeyLoads, plan: JoinPlan) -> tuple[Sides, Sides]:
+    """The part of the tuples of each side that is kept behind a batch, and the part of whose pairs may come out."""
+    if isinstance(plan, PairSample):
+        left, right = (_kept(plan.rate, cut) for cut in (plan.coins.left, plan.coins.right))
+        return (left, right), (plan.rate, plan.rate)
+    taken = _inserted(loads, plan)
+    return taken if plan.room is None else _least(taken, _inserted(loads, plan.room)), taken
+
+
+def _inserted(loads: KeyLoads, plan: PairSubset) -> Sides:
+    left, right = (loads.rates * shares_of(loads, plan)[:, :2]).sum(axis=0).tolist()
+    return _part(left, loads.whole.left_rate), _part(right, loads.whole.right_rate)
+
+
+def _part(some: float, every: float) -> float:
+    return min(some / every, 1.0) if every else 1.0
+
+
+def _least(a: Sides, b: Sides) -> Sides:
+    return min(a[0], b[0]), min(a[1], b[1])
 
 
 def _component(load: JoinLoad, shares: Shares) -> Work:
@@ -82,6 +126,7 @@ def _component(load: JoinLoad, shares: Shares) -> Work:
         left + right,
         left * load.left_window + right * load.right_window,
         outcome(load, _FREE, shares).results,
+        load.left_rate + load.right_rate,
     )
 
 
@@ -89,7 +134,7 @@ def _sampled(load: JoinLoad, plan: PairSample) -> Work:
     """With coins by slots a tuple is kept if it has a success, until it has had the last."""
     left, right = (_kept(plan.rate, cut) for cut in (plan.coins.left, plan.coins.right))
     whole = _component(load, Shares(insert_left=left, insert_right=right))
-    return Work(whole.looking, whole.kept, whole.held, plan.rate * outcome(load, _FREE).results)
+    return replace(whole, pairs=plan.rate * outcome(load, _FREE).results)
 
 
 def _kept(rate: float, cut: int | None) -> float:

@@ -1,0 +1,101 @@
+"""What a join holds of the batches before, by which the pairs of the next one can be told.
+
+Formulas of joins speak of windows that are as full as they get under one plan. Plans change, and so do rates: a batch
+meets what other plans have kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: So many stretches are told apart at most; beyond that, neighbours are taken together.
+_STRETCHES = 32
+#: In how many places of a batch it is looked how far back its tuples reach.
+_PLACES = 16
+
+Sides = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The tuples that came to a join from one place to another, by side."""
+
+    low: float
+    high: float
+    tuples: Sides
+    kept: Sides
+    """The part of them that is kept."""
+    taken: Sides
+    """The part of their pairs with later ones that may come out."""
+
+    def met(self, low: float, high: float, window: float) -> float:
+        """The part of its pairs with tuples of another stretch in which it comes first, by no more than a window.
+
+        >>> round(Stretch(0, 10, (1, 1), (1, 1), (1, 1)).met(10, 20, window=10), 6)
+        0.5
+        """
+        places = low + (np.arange(_PLACES) + 0.5) / _PLACES * (high - low)
+        # Tuples that are all at one place come in any order.
+        width = max(self.high - self.low, 1e-9 * window)
+        if high <= low:
+            places = low + (np.arange(_PLACES) + 0.5) / _PLACES * min(width, 1e-9 * window)
+        reached = np.minimum(self.low + width, places) - np.maximum(self.low, places - window)
+        return float(np.maximum(reached, 0.0).mean() / width)
+
+    def __add__(self, other: Stretch) -> Stretch:
+        sides = [
+            (n + m, *((n * a + m * b) / (n + m) if n + m else 0.0 for a, b in ((k, kk), (t, tt))))
+            for n, m, k, kk, t, tt in zip(
+                self.tuples, other.tuples, self.kept, other.kept, self.taken, other.taken, strict=True
+            )
+        ]
+        (n, k, t), (m, kk, tt) = sides
+        return Stretch(min(self.low, other.low), max(self.high, other.high), (n, m), (k, kk), (t, tt))
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """The stretches that a join holds, in order.
+
+    >>> stock = Stock().then(Stretch(0, 10, (100, 50), (1, 1), (1, 1)), reach=10)
+    >>> stock.held, round(stock.filled(0, Stretch(10, 20, (100, 50), (1, 1), (1, 1)), window=10), 3)
+    (150.0, 1.0)
+    """
+
+    stretches: tuple[Stretch, ...] = ()
+
+    @property
+    def held(self) -> float:
+        """How many tuples are kept."""
+        return float(sum(n * kept for s in self.stretches for n, kept in zip(s.tuples, s.kept, strict=True)))
+
+    def then(self, stretch: Stretch, reach: float) -> Stock:
+        """What is held behind one more stretch; what is further back than windows reach is not."""
+        found = [*(s for s in self.stretches if s.high + reach >= stretch.high), stretch]
+        if len(found) > _STRETCHES:
+            found = [a + b for a, b in zip(found[::2], found[1::2], strict=False)] + found[len(found) // 2 * 2 :]
+        return Stock(tuple(found))
+
+    def filled(self, side: int, new: Stretch, window: float) -> float:
+        """How full the window of a side is for a new stretch, in such stretches with all that it takes kept."""
+        whole = new.tuples[side] * new.taken[side]
+        if not whole:
+            return 0.0
+        found = new.met(new.low, new.high, window)
+        for s in self.stretches:
+            part = s.tuples[side] * min(s.taken[side], new.taken[side]) / whole
+            found += part * s.met(new.low, new.high, window) if part else 0.0
+        return found
+
+    def state(self) -> list[list[Any]]:
+        """What is held, as JSON has it."""
+        return [[s.low, s.high, s.tuples, s.kept, s.taken] for s in self.stretches]
+
+    @classmethod
+    def restored(cls, state: Sequence[Sequence[Any]]) -> Stock:
+        """What was held in a state."""
+        return cls(tuple(Stretch(low, high, *(tuple(side) for side in sides)) for low, high, *sides in state))
