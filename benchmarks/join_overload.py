@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +24,12 @@ if TYPE_CHECKING:
 
     from headgate.runtime.run import Run
 
-_TARGET, _FILES_A_TARGET, _BATCHES, _LOAD = 3.0, 4, 15, 3
+_TARGET, _FILES_A_TARGET, _BATCHES, _LOAD = 3.0, 4, 40, 3
+#: The files of a step of a target's length under overload. Lighter loads leave some of them out, so that time goes on
+#: at the same pace, and windows are as long, at every load.
+_MOST = _FILES_A_TARGET * _LOAD
 #: What it begins with, in parts of the capacity.
-_WARM = [0.25, 0.5] * 8
+_WARM = [0.25, 0.5] * 12
 _KEYS, _WINDOW = 200_000, 12
 _SIDES = ("L", "R")
 _SQL = (
@@ -54,11 +56,11 @@ class Outcome:
 
 def run(spark: SparkSession, console: Console, rows: int) -> None:
     """Prints the table; `rows` bounds how many tuples a stream has."""
-    small, capacity = 50_000, _capacity(spark, 50_000)
+    capacity = _capacity(spark)
     console.print(f"capacity: {capacity:,.0f} tuples a second on each side, in batches of {_TARGET:g} s")
-    files = (_LOAD * _BATCHES + round(sum(_WARM))) * _FILES_A_TARGET
-    each = min(int(capacity * _TARGET / _FILES_A_TARGET), rows // files) or small
-    folder = _streams(spark, files, each)
+    files = (len(_WARM) + _BATCHES) * _MOST
+    each = min(int(capacity * _TARGET / _FILES_A_TARGET), max(rows // files, 1000))
+    folder = _streams(spark, files, each, _MOST)
     table = Table(
         *("method", "batches", "median s", "longest s", "within target %", "pairs a tuple", "pairs, of expected %"),
         title=f"{_LOAD} times the capacity, target {_TARGET:g} s",
@@ -94,15 +96,16 @@ def _shed_once(spark: SparkSession, folder: Path, name: str) -> None:
     shutil.rmtree(scratch)
 
 
-def _streams(spark: SparkSession, files: int, each: int) -> Path:
-    """Two streams, a file for each second, with keys by a law of Zipf; those frequent in one are not in the other."""
-    folder = FOLDER / f"join-{files}-{each}-{_KEYS}"
+def _streams(spark: SparkSession, files: int, each: int, a_target: int) -> Path:
+    """Two streams, so many files a target, keys by a law of Zipf; those frequent in one are not in the other."""
+    folder = FOLDER / f"join-{files}-{each}-{a_target}-{_KEYS}"
     if (folder / "done").exists():
         return folder
+    step = round(_TARGET * 1_000_000) // a_target
     for seed, side in enumerate(_SIDES):
         key = f"CAST(pow({_KEYS}D, pmod(xxhash64(id, {seed}L), 1000000) / 1e6D) AS BIGINT)"
         columns = (
-            f"timestamp_micros(id * 1000000 div {each}) AS ts",
+            f"timestamp_micros(id * {step} div {each}) AS ts",
             f"{key} * {7919**seed} % {_KEYS} AS k",
             "id AS v",
         )
@@ -125,20 +128,25 @@ def _nowhere(_pairs: DataFrame, _batch: int) -> None:
     """Takes the pairs, which are on disk by then."""
 
 
-def _capacity(spark: SparkSession, each: int) -> float:
-    """The tuples a second of which a batch takes as long as it may, with windows full: from batches of two sizes."""
-    folder = _streams(spark, 4 * _WINDOW, each)
-    taken = {}
-    for many in (2, 6, 2, 6):
-        scratch = tempfile.mkdtemp()
-        sources = {side: hg.sources.files(str(folder / side), max_files_per_batch=many) for side in _SIDES}
-        done = _flow(spark, sources, scratch, hg.subset(method="probe-no-insert")).run_available()
-        full = [r for r in done.reports if r.rows == 2 * many * each][_WINDOW // many :]
-        taken[many] = statistics.median(sum(r.seconds.values()) for r in full)
-        shutil.rmtree(scratch)
-    a_file = max(taken[6] - taken[2], 0.01) / 4
-    fixed = max(taken[2] - 2 * a_file, 0.0)
-    return max(_TARGET * 0.9 - fixed, 0.2) / a_file * each / _TARGET
+def _capacity(spark: SparkSession) -> float:
+    """The tuples a second of which a batch takes as long as it may, with windows full."""
+    _taken(spark, 10_000)  # Code gets warm.
+    each, before = 10_000, (0, 0.0)
+    while (taken := _taken(spark, each)) < 0.9 * _TARGET:
+        each, before = 2 * each, (each, taken)
+    part = (0.9 * _TARGET - before[1]) / (taken - before[1])
+    return (before[0] + part * (each - before[0])) * _FILES_A_TARGET / _TARGET
+
+
+def _taken(spark: SparkSession, each: int) -> float:
+    """How long a batch of so many tuples a file takes."""
+    window = round(_WINDOW / _TARGET)
+    folder = _streams(spark, _FILES_A_TARGET * (window + 4), each, _FILES_A_TARGET)
+    scratch = tempfile.mkdtemp()
+    sources = {side: hg.sources.files(str(folder / side), max_files_per_batch=_FILES_A_TARGET) for side in _SIDES}
+    done = _flow(spark, sources, scratch, hg.subset(method="probe-no-insert")).run_available()
+    shutil.rmtree(scratch)
+    return statistics.median(sum(r.seconds.values()) for r in done.reports[window:] if r.rows)
 
 
 def _outcome(spark: SparkSession, folder: Path, policy: Any) -> Outcome:
@@ -179,13 +187,12 @@ def _add(found: Outcome, run: Run, status: dict[str, Any]) -> None:
 def _feed(folder: Path, live: dict[str, Path], steps: Sequence[float]) -> None:
     """Lets so many files of each side appear in each step, evenly."""
     begun = time.monotonic()
-    left = iter(zip(*(sorted((folder / side).glob("part-*.parquet")) for side in live), strict=True))
-    count = 0
-    for number, step in enumerate(steps):
-        many = round(step * _FILES_A_TARGET)
-        for i, files in enumerate(islice(left, many)):
-            time.sleep(max(begun + (number + i / many) * _TARGET - time.monotonic(), 0))
-            for file, path in zip(files, live.values(), strict=True):
-                os.link(file, path / f".{file.name}")
-                (path / f".{file.name}").rename(path / f"{count:06d}.parquet")
-            count += 1
+    made = {side: sorted((folder / side).glob("part-*.parquet")) for side in live}
+    for step, load in enumerate(steps):
+        many = round(load * _FILES_A_TARGET)
+        for lane in (i * _MOST // many for i in range(many)):
+            time.sleep(max(begun + (step + lane / _MOST) * _TARGET - time.monotonic(), 0))
+            number = step * _MOST + lane
+            for side, path in live.items():
+                os.link(made[side][number], path / f".{number:06d}.parquet")
+                (path / f".{number:06d}.parquet").rename(path / f"{number:06d}.parquet")

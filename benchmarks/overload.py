@@ -12,9 +12,11 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,28 +93,52 @@ class Batch:
 class Night:
     """A flow with files that come at the pace that steps say."""
 
-    loads: Sequence[float]
+    phases: Sequence[Phase]
+    made: Sequence[Path]
+    """The files of the steps that come again and again."""
     folder: Path
     each: int
     arrived: list[float] = field(default_factory=list)
     batches: dict[int, Batch] = field(default_factory=dict)
 
     @property
-    def lanes(self) -> Iterator[tuple[int, int]]:
+    def read(self) -> int:
+        """How many packets have been read."""
+        return sum(batch.rows for batch in self.batches.values())
+
+    @cached_property
+    def lanes(self) -> list[tuple[int, int]]:
         """The step of each file, and its place in it."""
-        for step, load in enumerate(self.loads):
-            many = round(load * _FILES)
-            yield from ((step, i * _MOST // many) for i in range(many))
+        loads = [load for phase in self.phases for load in phase.loads]
+        many = [round(load * _FILES) for load in loads]
+        return [(step, i * _MOST // files) for step, files in enumerate(many) for i in range(files)]
 
     def feed(self, live: Path) -> None:
-        """Lets the files of each step appear, evenly."""
-        begun = time.monotonic()
-        for number, (step, lane) in enumerate(self.lanes):
-            time.sleep(max(begun + (step + lane / _MOST) * _TARGET - time.monotonic(), 0))
-            hidden = live / f".{number:06d}.parquet"
-            os.link(self.folder / _name(step, lane), hidden)
-            self.arrived.append(time.monotonic())
-            hidden.rename(live / f"{number:06d}.parquet")
+        """Lets the files of each step appear, evenly. Time stands still while those of a phase are made."""
+        first = 0
+        for phase in self.phases:
+            last = first + len(phase.loads)
+            places = [place for place in self.lanes if first <= place[0] < last]
+            while self.read < self.each * len(self.arrived):
+                time.sleep(0.05)
+            for file in live.iterdir():  # They would fill the disk.
+                file.unlink()
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                files = list(threads.map(self._make, places))
+            begun = time.monotonic()
+            for number, ((step, lane), file) in enumerate(zip(places, files, strict=True)):
+                for soon in files[number : number + _MOST]:  # What has just been written is in memory, as a rule.
+                    _fetch(soon)
+                time.sleep(max(begun + (step - first + lane / _MOST) * _TARGET - time.monotonic(), 0))
+                self.arrived.append(time.monotonic())
+                file.rename(live / file.name)
+            first = last
+
+    def _make(self, place: tuple[int, int]) -> Path:
+        (again, step), lane = divmod(place[0], _MADE), place[1]
+        file = self.folder / f"{place[0] * _MOST + lane:06d}.parquet"
+        later_file(self.made[step * _MOST + lane], again * _MADE * _TARGET, file)
+        return file
 
     def delays(self, first: int, last: int) -> list[float]:
         """Of the windows that end in some steps, the seconds from when they could be answered to when they were."""
@@ -162,48 +188,32 @@ def run(spark: SparkSession, console: Console, rows: int) -> None:
     )
     _follow(spark, phases, each, table, shedding=True)
     for load in _LOADS:
-        unshed = [Phase("", _WARM[:8], counts=False), Phase(f"{load} x, not shed", [load] * min(batches, 12))]
-        _follow(spark, unshed, each, table, shedding=False)
+        unshed = Phase(f"{load} x, not shed", [load] * min(batches, 12))
+        _follow(spark, [Phase("", _WARM[:8], counts=False), unshed], each, table, shedding=False)
     console.print(table, soft_wrap=True)
 
 
 def _follow(spark: SparkSession, phases: Sequence[Phase], each: int, table: Table, shedding: bool) -> None:
-    loads = [load for phase in phases for load in phase.loads]
-    made = _made(spark, each)  # Beside it is room for the files of a night, which are many.
-    scratch = Path(tempfile.mkdtemp(dir=FOLDER))
+    made = stream_files(spark, _MADE * _MOST, _HOSTS, _MADE * _TARGET, each)
+    scratch = Path(tempfile.mkdtemp(dir=FOLDER))  # Beside them is room for the files of a night, which are many.
     try:
-        night = Night(loads, scratch / "made", each)
-        _prepared(night, made)
+        night = Night(phases, sorted(made.glob("part-*.parquet")), scratch / "made", each)
+        night.folder.mkdir()
         done = _followed(spark, night, scratch, shedding)
         first = 0
         for phase in phases:
             last = first + len(phase.loads)
             if phase.counts:
-                _told(table, phase, night, done, made, first, last)
+                _told(table, phase, night, done, night.made, first, last)
             first = last
     finally:
         shutil.rmtree(scratch)
 
 
-def _name(step: int, lane: int) -> str:
-    return f"{step * _MOST + lane:06d}.parquet"
-
-
-def _made(spark: SparkSession, each: int) -> list[Path]:
-    """The files of the steps that come again and again."""
-    folder = stream_files(spark, _MADE * _MOST, _HOSTS, _MADE * _TARGET, each)
-    return sorted(folder.glob("part-*.parquet"))
-
-
-def _prepared(night: Night, made: Sequence[Path]) -> None:
-    night.folder.mkdir()
-
-    def prepare(place: tuple[int, int]) -> None:
-        (again, step), lane = divmod(place[0], _MADE), place[1]
-        later_file(made[step * _MOST + lane], again * _MADE * _TARGET, night.folder / _name(*place))
-
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        list(threads.map(prepare, night.lanes))
+def _fetch(file: Path) -> None:
+    """Has a file read into memory, soon."""
+    with suppress(FileNotFoundError), file.open("rb") as handle:
+        os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
 
 
 def _flow(spark: SparkSession, source: Any, checkpoint: Path, shedding: bool) -> hg.Flow:
@@ -216,34 +226,33 @@ def _flow(spark: SparkSession, source: Any, checkpoint: Path, shedding: bool) ->
 
 def _capacity(spark: SparkSession) -> float:
     """The packets a second of which a batch takes as long as it may: from batches of two sizes."""
-    folder = stream_files(spark, 60, _HOSTS, 240, 250_000)
+    small, large, each = 6, 20, 250_000
+    folder = stream_files(spark, 6 * large, _HOSTS, 480, each)
     taken = {}
-    for many in (2, 6, 2, 6):
+    for many in (small, large, small, large):
         scratch = Path(tempfile.mkdtemp())
         source = hg.sources.files(str(folder), max_files_per_batch=many)
         done = _flow(spark, source, scratch, shedding=False).run_available()
         taken[many] = statistics.mean(sum(r.seconds.values()) for r in done.reports[2:])
         shutil.rmtree(scratch)
-    each = max(taken[6] - taken[2], 0.01) / 1_000_000
-    fixed = max(taken[6] - 1_500_000 * each, 0.0)
-    return max(_TARGET * 0.9 - fixed, 0.2) / each / _TARGET
+    a_tuple = max(taken[large] - taken[small], 0.01) / ((large - small) * each)
+    fixed = max(taken[large] - large * each * a_tuple, 0.0)
+    return max(_TARGET * 0.9 - fixed, 0.2) / a_tuple / _TARGET
 
 
 def _followed(spark: SparkSession, night: Night, scratch: Path, shedding: bool) -> Run:
     live = scratch / "live"
     live.mkdir()
-    source = hg.sources.files(str(live), schema=spark.read.parquet(str(night.folder)).schema)
+    source = hg.sources.files(str(live), schema=spark.read.parquet(str(night.made[0])).schema)
     flow = _flow(spark, source, scratch / "checkpoint", shedding)
     run = flow.start(overload=hg.overload(_TARGET) if shedding else None)
     feeder = threading.Thread(target=night.feed, args=(live,))
     feeder.start()
-    rows = 0
-    while feeder.is_alive() or (shedding and rows < night.each * len(night.arrived)):
+    while feeder.is_alive() or (shedding and night.read < night.each * len(night.arrived)):
         for report in run.reports:
             if report.batch not in night.batches:
                 taken = sum(report.seconds.values())
                 night.batches[report.batch] = Batch(report.rows, taken, time.monotonic(), _alike(run))
-                rows += report.rows
         time.sleep(0.02)
     run.stop()
     return run
