@@ -30,11 +30,11 @@ from headgate.windows import Number
 
 #: The rate at which a tuple was read, the slots in which it flips its coins, or 0, and its last slot with a success.
 _RATE, _SLOTS, _LAST = "_hg_rate", "_hg_slots", "_hg_last"
-_KEY, _NEW_AT = "_hg_key", "_hg_new_at"
+_NEW_AT = "_hg_new_at"
 #: The class of a tuple's keys: those that a plan treats alike.
 CLASS = "_hg_class"
-#: Sets of keys have at least so many members, so that Spark's code is the same for all of them.
-_MEMBERS = 11
+#: How many parts of hashes there are by which keys are marked.
+_PARTS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,17 @@ class ShedSide(Side):
     def classed(self, df: DataFrame, plan: PairSubset) -> DataFrame:
         """Tuples with the class of their keys, if the plan has any: NULL without a key, and 0 for one it does not know.
 
-        A plan names many keys, and Spark has to read each of them: so it is done once.
+        A plan names many keys. As a list they would take Spark longer to read than tuples take; so they are marked in
+        one literal, by a part of their hashes. A key with the same part is taken for one of them.
         """
         if not self._tells_apart(plan) or CLASS in df.columns:
             return df
-        cases = " ".join(
-            f"WHEN {_KEY} IN ({_members(keys)}) THEN {number}" for number, keys in enumerate(_classes(plan).values(), 1)
-        )
-        number = f"CASE WHEN {_KEY} IS NULL THEN NULL {cases} ELSE 0 END"
-        return df.withColumn(_KEY, F.expr(str(self.key))).withColumn(CLASS, F.expr(number)).drop(_KEY)
+        marks = bytearray(_PARTS)
+        for number, keys in enumerate(_classes(plan).values(), 1):
+            for key in keys:
+                marks[key % _PARTS] = number
+        mark = f"substring(X'{marks.hex()}', CAST(pmod({self.key}, {_PARTS}L) AS INT) + 1, 1)"
+        return df.withColumn(CLASS, F.expr(f"ascii(CAST({mark} AS STRING))"))
 
     def taken(self, plan: PairSubset, df: DataFrame) -> DataFrame:
         """The new tuples that do anything at all, with their classes."""
@@ -245,10 +247,6 @@ def _classes(plan: PairSubset) -> dict[Shares, list[int]]:
     for key, shares in (plan.known or {}).items():
         found.setdefault(shares, []).append(key)
     return found
-
-
-def _members(keys: Sequence[int]) -> str:
-    return ", ".join(f"{key}L" for key in (*keys, *range(_MEMBERS)))
 
 
 def _common(types: Sequence[str]) -> str:

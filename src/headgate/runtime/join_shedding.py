@@ -23,7 +23,7 @@ from headgate.plan.nodes import SAMPLING_RATE, Field, Filter, Named, Node, Proje
 from headgate.plan.stages import ANSWERS, origins
 from headgate.runtime.evaluate import answer
 from headgate.runtime.tuples import Keeper
-from headgate.shedding.join_cost import NOTHING
+from headgate.shedding.join_cost import EVERYTHING, NOTHING
 from headgate.shedding.join_eviction import Worth, worth
 from headgate.shedding.join_plan import WARM, JoinPlan, PairSample, PairSubset, restored
 from headgate.shedding.join_planner import dropped_always, sampled_always, sampled_within, within_room, within_time
@@ -184,6 +184,12 @@ class _Shed:
         return plan
 
     @property
+    def warm(self) -> PairSubset:
+        """Nothing left out, in the form of a plan that does: with keys of their own, where it would have such."""
+        keys = self.statistics.frequent if self.counts_keys else ()
+        return PairSubset(known=dict.fromkeys(keys, EVERYTHING) or None, why=WARM)
+
+    @property
     def gone(self) -> JoinPlan:
         """Everything left out that can be."""
         return PairSample(0.0) if isinstance(self.policy, Sample) else PairSubset(NOTHING)
@@ -268,7 +274,7 @@ class JoinShedding:
         found = {}
         for name, join in self._joins.items():
             plan = join.plan(tuples, prices, None if budgets is None else budgets.get(name))
-            found[name] = PairSubset(why=WARM) if warm and plan == PairSubset() else plan
+            found[name] = join.warm if warm and plan == PairSubset() else plan
         return found
 
     def documents(self, plans: Mapping[str, JoinPlan], tuples: Mapping[str, float] | None = None) -> dict[str, Any]:
