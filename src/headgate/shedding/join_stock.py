@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-#: So many stretches are told apart at most; beyond that, neighbours are taken together.
+#: Batches are taken together that reach over less than this part of a window.
 _STRETCHES = 32
 #: In how many places of a batch it is looked how far back its tuples reach.
 _PLACES = 16
@@ -47,14 +47,22 @@ class Stretch:
         return float(np.maximum(reached, 0.0).mean() / width)
 
     def __add__(self, other: Stretch) -> Stretch:
-        sides = [
-            (n + m, *((n * a + m * b) / (n + m) if n + m else 0.0 for a, b in ((k, kk), (t, tt))))
-            for n, m, k, kk, t, tt in zip(
-                self.tuples, other.tuples, self.kept, other.kept, self.taken, other.taken, strict=True
-            )
-        ]
-        (n, k, t), (m, kk, tt) = sides
-        return Stretch(min(self.low, other.low), max(self.high, other.high), (n, m), (k, kk), (t, tt))
+        (left, right), (more_left, more_right) = self.tuples, other.tuples
+
+        def mean(own: Sides, others: Sides) -> Sides:
+            return _mean(left, own[0], more_left, others[0]), _mean(right, own[1], more_right, others[1])
+
+        return Stretch(
+            min(self.low, other.low),
+            max(self.high, other.high),
+            (left + more_left, right + more_right),
+            mean(self.kept, other.kept),
+            mean(self.taken, other.taken),
+        )
+
+
+def _mean(many: float, part: float, others: float, their_part: float) -> float:
+    return (many * part + others * their_part) / (many + others) if many + others else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +83,10 @@ class Stock:
 
     def then(self, stretch: Stretch, reach: float) -> Stock:
         """What is held behind one more stretch; what is further back than windows reach is not."""
-        found = [*(s for s in self.stretches if s.high + reach >= stretch.high), stretch]
-        if len(found) > _STRETCHES:
-            found = [a + b for a, b in zip(found[::2], found[1::2], strict=False)] + found[len(found) // 2 * 2 :]
-        return Stock(tuple(found))
+        found = [s for s in self.stretches if s.high + reach >= stretch.high]
+        if len(found) > 1 and found[-1].high - found[-2].low <= reach / _STRETCHES:
+            found[-2:] = [found[-2] + found[-1]]
+        return Stock((*found, stretch))
 
     def filled(self, side: int, new: Stretch, window: float) -> float:
         """How full the window of a side is for a new stretch, in such stretches with all that it takes kept."""
