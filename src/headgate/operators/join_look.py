@@ -7,8 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from headgate.operators.dropping import threshold
-from headgate.operators.estimates import COIN
+from headgate.operators.estimates import taken
 from headgate.operators.join_dropping import CLASS, SampledSide, ShedSide
 from headgate.operators.sql import moving, position
 from headgate.shedding.join_plan import JoinPlan, PairSubset
@@ -64,8 +63,9 @@ def _keys(key: str, df: DataFrame, tuples: int) -> DataFrame:
     Sketches take several times as long as counting, and so would counting beside them.
     """
     part = min(_COUNTED / max(tuples, 1), 1.0)
-    taken = f"{COIN} < {moving(threshold(part), COIN)}"
-    keyed = df.selectExpr(f"{key} AS {_KEY}", f"{taken} AS {_TAKEN}").where(f"{_TAKEN} OR {_KEY} % {_DISTINCT} = 0")
+    keyed = df.selectExpr(f"{key} AS {_KEY}", f"{taken(part)} AS {_TAKEN}").where(
+        f"{_TAKEN} OR {_KEY} % {_DISTINCT} = 0"
+    )
     return keyed.selectExpr(
         f"{_DISTINCT} * approx_count_distinct({_KEY}) FILTER (WHERE {_KEY} % {_DISTINCT} = 0) AS keys",
         f"approx_top_k(CASE WHEN {_TAKEN} THEN {_KEY} END, {KEYS}, {_TRACKED}) AS frequent",

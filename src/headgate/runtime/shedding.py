@@ -304,7 +304,7 @@ class Shedding:
         the first few tables apart, it is the one of the least error.
         """
         constants, costs = self.constants(), self.costs.coefficients
-        plans: list[EstimatePlan] = []
+        plans: list[tuple[EstimatePlan, float]] = []
         must = self.predicted(load, shed)
         for apart in self.workload.apart(constants):
             trees = self.workload.trees(load, shed, self.statistics, costs, constants, apart)
@@ -315,14 +315,14 @@ class Shedding:
             if not plans and not found.met:
                 least = estimate_plan(trees, Budget(fixed + held + _LEAST * capacity, fixed))
                 return replace(least, met=False, why=found.why)
-            # Which tables do share a sample goes by their rates, and may cost more than was thought.
-            over = self.predicted(load, replace(shed, rates=self._rates(found))) - capacity
-            if found.met and over > 0:
-                found = estimate_plan(trees, Budget(max(capacity - over, 0.0), fixed, _SAFETY))
-            plans.append(found)
-        seconds = [self.predicted(load, replace(shed, rates=self._rates(plan))) for plan in plans]
-        within = [plan for plan, taken in zip(plans, seconds, strict=True) if plan.met and taken <= capacity]
-        return min(within or plans[:1], key=lambda plan: plan.errors)
+            taken = self.predicted(load, replace(shed, rates=self._rates(found)))
+            if found.met and taken > capacity:
+                # Which tables do share a sample goes by their rates, and may cost more than was thought.
+                found = estimate_plan(trees, Budget(max(2 * capacity - taken, 0.0), fixed, _SAFETY))
+                taken = self.predicted(load, replace(shed, rates=self._rates(found)))
+            plans.append((found, taken))
+        within = [plan for plan, taken in plans if plan.met and taken <= capacity]
+        return min(within or [plans[0][0]], key=lambda plan: plan.errors)
 
     def _rates(self, plan: EstimatePlan) -> dict[str, float]:
         return self.workload.rates({name: outlook.rate for name, outlook in plan.queries.items()})

@@ -38,11 +38,9 @@ class Stretch:
         >>> round(Stretch(0, 10, (1, 1), (1, 1), (1, 1)).met(10, 20, window=10), 6)
         0.5
         """
-        places = low + (np.arange(_PLACES) + 0.5) / _PLACES * (high - low)
         # Tuples that are all at one place come in any order.
-        width = max(self.high - self.low, 1e-9 * window)
-        if high <= low:
-            places = low + (np.arange(_PLACES) + 0.5) / _PLACES * min(width, 1e-9 * window)
+        width, length = (max(end - start, 1e-9 * window) for start, end in ((self.low, self.high), (low, high)))
+        places = low + (np.arange(_PLACES) + 0.5) / _PLACES * length
         reached = np.minimum(self.low + width, places) - np.maximum(self.low, places - window)
         return float(np.maximum(reached, 0.0).mean() / width)
 
