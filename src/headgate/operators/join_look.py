@@ -1,95 +1,113 @@
-"""A look at the new tuples of a join: how many, of which keys, how far they reach, and what is left out of them."""
+"""A look at the new tuples of a join: how many, of which keys, how far they reach, and what is left out of them.
+
+They are looked at on the way to where they are kept, as a job of its own would read them all once more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from functools import cached_property
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
 
 from headgate.operators.estimates import taken
 from headgate.operators.join_dropping import CLASS, SampledSide, ShedSide
-from headgate.operators.sql import moving, position
+from headgate.operators.sql import position
 from headgate.shedding.join_plan import JoinPlan, PairSubset
 from headgate.shedding.join_statistics import KEYS, Seen
 
 #: So many keys are followed by the sketch of frequent ones: it is exact for streams with fewer.
 _TRACKED = 8192
-#: So many tuples of a side are enough to know which keys are frequent, and one in so many keys to know how many.
-_COUNTED, _DISTINCT = 100_000, 16
-_KEY, _TAKEN = "_hg_key", "_hg_taken"
+#: One in so many keys is enough to know how many there are.
+_DISTINCT = 16
+_PLACE, _KEY, _CELL, _ONE_IN_MANY, _COUNTED = (f"_hg_look_{n}" for n in ("place", "key", "cell", "one", "counted"))
+_SEEN = "seen"
 #: The classes of keys that are told apart where tuples are counted.
 CLASSES = ("frequent keys", "other keys", "no key")
+#: What a tuple does: it is kept, or looks for others without being kept, or nothing.
+_KEPT, _LOOKING, _NOTHING = range(3)
 
 
-def look(side: ShedSide, df: DataFrame, plan: JoinPlan, tuples: int | None) -> list[DataFrame]:
-    """Rows about the new tuples of a side, of which none has been left out yet, each with a part of the figures.
+class Look:
+    """A look at the new tuples of a side, of which none has been left out yet.
 
-    Where it matters which keys are frequent, it is told how many tuples there are, more or less.
+    Where it matters which keys are frequent, it is told in which `part` of the tuples they are counted.
     """
-    counted = [] if tuples is None or side.key is None else [_keys(side.key, df, tuples)]
-    return [_counts(side, df, plan), *counted]
 
+    def __init__(self, side: ShedSide, plan: JoinPlan, part: float | None) -> None:
+        self._side, self._plan, self._observed = side, plan, Observation()
+        self._part = part if side.key is not None else None
 
-def _counts(side: ShedSide, df: DataFrame, plan: JoinPlan) -> DataFrame:
-    place = f"CAST({position(df, side.place)} AS DOUBLE)"
-    if isinstance(plan, PairSubset):
-        df = side.classed(df, plan)
-        kept, looking = side.inserted(plan), side.probes(plan)
-    else:
-        assert isinstance(side, SampledSide)
-        kept, looking = side.succeeds, "true"
-    key = side.key or "0L"
-    known = f"coalesce({CLASS} > 0, false)" if CLASS in df.columns else "false"
-    figures = [
-        "count(*) AS tuples",
-        f"count({key}) AS keyed",
-        f"min({place}) AS lowest",
-        f"max({place}) AS highest",
-    ]
-    conditions = (known, f"({key}) IS NOT NULL AND NOT ({known})", f"({key}) IS NULL")
-    for number, condition in enumerate(conditions):
-        figures += [
-            f"count_if({condition}) AS tuples_{number}",
-            f"count_if(({condition}) AND ({kept})) AS kept_{number}",
-            f"count_if(({condition}) AND ({looking}) AND NOT ({kept})) AS looking_{number}",
-        ]
-    return df.selectExpr(*figures)
+    def over(self, df: DataFrame) -> DataFrame:
+        """The tuples, which are looked at where they go through."""
+        side, plan = self._side, self._plan
+        if isinstance(plan, PairSubset):
+            df = side.classed(df, plan)
+            kept, looking = side.inserted(plan), side.probes(plan)
+        else:
+            assert isinstance(side, SampledSide)
+            kept, looking = side.succeeds, "true"
+        known = f"{CLASS} > 0" if CLASS in df.columns else "false"
+        row = f"CASE WHEN {_KEY} IS NULL THEN 2 WHEN {known} THEN 0 ELSE 1 END"
+        does = f"CASE WHEN {kept} THEN {_KEPT} WHEN {looking} THEN {_LOOKING} ELSE {_NOTHING} END"
+        wanted = {
+            _CELL: f"3 * ({row}) + ({does})",
+            _PLACE: f"CAST({position(df, side.place)} AS DOUBLE)",
+        }
+        figures = [f"min({_PLACE}) AS lowest", f"max({_PLACE}) AS highest"]
+        figures += [f"count_if({_CELL} = {cell}) AS cell_{cell}" for cell in range(3 * len(CLASSES))]
+        if self._part is not None:
+            wanted[_ONE_IN_MANY] = f"CASE WHEN {_KEY} % {_DISTINCT} = 0 THEN {_KEY} END"
+            wanted[_COUNTED] = f"CASE WHEN {taken(self._part)} THEN {_KEY} END"
+            figures += [
+                f"approx_count_distinct({_ONE_IN_MANY}) AS keys",
+                f"approx_top_k({_COUNTED}, {KEYS}, {_TRACKED}) AS frequent",
+            ]
+        # What is observed is worked out before: Spark compiles no code for what sketches take in.
+        looked_at = df.withColumn(_KEY, F.expr(side.key or "0L"))
+        looked_at = looked_at.withColumns({name: F.expr(sql) for name, sql in wanted.items()})
+        observed = looked_at.observe(self._observed, F.expr(f"struct({', '.join(figures)})").alias(_SEEN))
+        return observed.drop(_KEY, *wanted)
 
+    @cached_property
+    def _figures(self) -> dict[str, Any]:
+        return dict(self._observed.get[_SEEN].asDict())
 
-def _keys(key: str, df: DataFrame, tuples: int) -> DataFrame:
-    """How many keys there are, and which are frequent. A part of the tuples is enough to know.
+    def _count(self, cell: int) -> int:
+        return int(self._figures[f"cell_{cell}"])
 
-    Sketches take several times as long as counting, and so would counting beside them.
-    """
-    part = min(_COUNTED / max(tuples, 1), 1.0)
-    keyed = df.selectExpr(f"{key} AS {_KEY}", f"{taken(part)} AS {_TAKEN}").where(
-        f"{_TAKEN} OR {_KEY} % {_DISTINCT} = 0"
-    )
-    return keyed.selectExpr(
-        f"{_DISTINCT} * approx_count_distinct({_KEY}) FILTER (WHERE {_KEY} % {_DISTINCT} = 0) AS keys",
-        f"approx_top_k(CASE WHEN {_TAKEN} THEN {_KEY} END, {KEYS}, {_TRACKED}) AS frequent",
-        f"any_value({moving(f'{part!r}D', _KEY)}) AS part",
-    )
+    @property
+    def tuples(self) -> int:
+        """How many came."""
+        return sum(self._count(cell) for cell in range(3 * len(CLASSES)))
 
+    @property
+    def kept(self) -> int:
+        """How many are kept."""
+        return sum(self._count(3 * row + _KEPT) for row in range(len(CLASSES)))
 
-def seen(row: Mapping[str, Any]) -> Seen:
-    """What such rows say of the tuples, taken together."""
-    counts = row.get("frequent") or []
-    frequent = {f["item"]: f["count"] / row["part"] for f in counts if f["item"] is not None}
-    return Seen(row["tuples"], row["keyed"], max(1, row.get("keys") or 1), frequent, row["lowest"], row["highest"])
+    @property
+    def looking(self) -> int:
+        """How many looked for others without being kept."""
+        return sum(self._count(3 * row + _LOOKING) for row in range(len(CLASSES)))
 
+    def seen(self) -> Seen:
+        """What they tell of those to come."""
+        figures, frequent = self._figures, dict[int, float]()
+        if self._part is not None:
+            counted = {f["item"]: f["count"] / self._part for f in figures["frequent"] or []}
+            frequent = {item: count for item, count in counted.items() if item is not None}
+        keyed = sum(self._count(cell) for cell in range(3 * (len(CLASSES) - 1)))
+        keys = max(1, _DISTINCT * (figures.get("keys") or 0))
+        return Seen(self.tuples, keyed, keys, frequent, figures["lowest"], figures["highest"])
 
-def took_part(row: Mapping[str, Any], how: str) -> int:
-    """How many tuples were kept, or were "looking" for others without being kept."""
-    return sum(row[f"{how}_{number}"] for number in range(len(CLASSES)))
-
-
-def left_out(row: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """By class of keys, how many tuples came, were not kept but looked for others, and were dropped."""
-    found = {}
-    for number, name in enumerate(CLASSES):
-        tuples, kept, looking = (row[f"{what}_{number}"] for what in ("tuples", "kept", "looking"))
-        if tuples:
-            found[name] = {"tuples": tuples, "not kept": looking, "dropped": tuples - kept - looking}
-    return found
+    def left_out(self) -> dict[str, Counter[str]]:
+        """By class of keys, how many tuples came, were not kept but looked for others, and were dropped."""
+        found = {}
+        for row, name in enumerate(CLASSES):
+            kept, looking, nothing = (self._count(3 * row + what) for what in (_KEPT, _LOOKING, _NOTHING))
+            if tuples := kept + looking + nothing:
+                found[name] = Counter({"tuples": tuples, "not kept": looking, "dropped": nothing})
+        return found

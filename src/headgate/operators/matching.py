@@ -47,11 +47,12 @@ class Side:
         conditions = []
         for condition, own, other in self._conditions:
             p = told.get(other)
+            place = position(df, own)
             if p == math.inf:
-                return "false"
+                # Not as a literal: tuples may be looked at on the way to here, and Spark would not even read them.
+                return moving("false", place)
             if p is not None:
                 assert not isinstance(p, float)
-                place = position(df, own)
                 match condition:
                     case Band(after=after) if self.which == "left":
                         conditions.append(f"{place} > {moving(p - after, place)}")

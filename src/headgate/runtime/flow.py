@@ -19,8 +19,9 @@ from headgate.plan.stages import continuous
 from headgate.progress import Rule
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.folder import Folder
+from headgate.runtime.leftover import Outlet
 from headgate.runtime.lookups import Tables
-from headgate.runtime.loop import Loop, Outlet
+from headgate.runtime.loop import Loop
 from headgate.runtime.run import Inputs, Run, check_output
 from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
 from headgate.shedding.controller import Overload

@@ -8,16 +8,14 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from headgate.operators.estimates import tossed
 from headgate.operators.join_dropping import SampledSide, ShedSide, sampled_pairs, subset_pairs
-from headgate.operators.join_look import left_out, look, seen, took_part
+from headgate.operators.join_look import Look
 from headgate.operators.join_room import Room
 from headgate.operators.matching import Side, Which
-from headgate.operators.sql import stacked
 from headgate.plan.feeds import feeds
 from headgate.plan.nodes import SAMPLING_RATE, Field, Filter, Named, Node, Project, Source
 from headgate.plan.stages import ANSWERS, origins
@@ -39,7 +37,8 @@ if TYPE_CHECKING:
     from headgate.shedding.policy import Policy
 
 _SIDES: tuple[Which, Which] = ("left", "right")
-_JOIN, _SIDE = "_hg_join", "_hg_side"
+#: So many tuples of a side are enough to know which keys are frequent.
+_COUNTED = 100_000
 #: How much the last batch counts in what part of a stream's tuples comes to a join.
 _RECENT = 0.3
 #: How often a plan is made anew that takes too long with what is kept, and the least of its time that it gets then.
@@ -75,9 +74,11 @@ class JoinDrops:
 
     def __init__(self, plans: Mapping[str, Any], batch: int) -> None:
         self.plans: dict[str, JoinPlan] = {stage: restored(document) for stage, document in plans.items()}
+        self._parts = {stage: document["parts"] for stage, document in plans.items()}
         self._batch = batch
-        self.came: dict[str, DataFrame] = {}
-        """The new tuples of each side, with those that do nothing."""
+        self._came: dict[str, DataFrame] = {}
+        self.looks: dict[str, dict[Which, Look]] = {}
+        """By join, what is seen of the new tuples of each side on the way to where they are kept."""
 
     def new(self, keeper: Keeper, df: DataFrame) -> DataFrame:
         """The new tuples of a side, with their coins, without those that do nothing."""
@@ -86,21 +87,25 @@ class JoinDrops:
         digest = hashlib.blake2b(f"{self._batch} {keeper.column}".encode(), digest_size=8).digest()
         coins = tossed(df, int.from_bytes(digest, signed=True))
         if isinstance(plan, PairSubset):
-            self.came[keeper.column] = coins
+            self._came[keeper.column] = coins
             return side.taken(plan, coins)
         assert isinstance(side, SampledSide)
-        self.came[keeper.column] = side.flipped(coins, plan)
-        return self.came[keeper.column]
+        self._came[keeper.column] = side.flipped(coins, plan)
+        return self._came[keeper.column]
 
-    def kept(self, keepers: Sequence[Keeper], new: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        """Of joins of which not all new tuples are kept, those that are."""
+    def kept(self, keepers: Sequence[Keeper]) -> dict[str, DataFrame]:
+        """Of joins that are shed, the new tuples that are kept. All that came are looked at on the way."""
         found = {}
-        for keeper in keepers:
-            plan = self.plans.get(keeper.stage)
+        for keeper in (k for k in keepers if k.stage in self.plans):
+            plan, side = self.plans[keeper.stage], keeper.side
+            assert isinstance(side, ShedSide)
+            part = self._parts[keeper.stage][_SIDES.index(side.which)]
+            look = self.looks.setdefault(keeper.stage, {})[side.which] = Look(side, plan, part)
+            df = look.over(self._came[keeper.column])
             if isinstance(plan, PairSubset):
-                assert isinstance(keeper.side, ShedSide)
-                df = keeper.side.kept(plan, new[keeper.column])
-                found[keeper.column] = df if plan.room is None else keeper.side.kept(plan.room, df)
+                df = side.kept(plan, df)
+                df = df if plan.room is None else side.kept(plan.room, df)
+            found[keeper.column] = df
         return found
 
     def answers(
@@ -223,19 +228,23 @@ class _Shed:
         left, right = (worth(loads, which) if loads is not None else Worth((), 0.0) for which in _SIDES)
         return Room(self.stage.name, self.policy.max_state, self.sides, {"left": left, "right": right})
 
-    def observe(
-        self, rows: Mapping[str, Mapping[str, Any]], tuples: Mapping[str, int], pairs: int, plan: JoinPlan
-    ) -> None:
-        """Takes in what a look at the new tuples has found, and how many pairs came of them."""
+    def parts(self, tuples: Mapping[str, float] | None) -> list[float | None]:
+        """The part of the tuples of each side in which keys are counted, if they are."""
+        if not self.counts_keys:
+            return [None, None]
+        return [min(_COUNTED / many, 1.0) if many else 1.0 for many in self.expected(tuples)]
+
+    def observe(self, looks: Mapping[Which, Look], tuples: Mapping[str, int], pairs: int, plan: JoinPlan) -> None:
+        """Takes in what was seen of the new tuples, and how many pairs came of them."""
         self._last, self._before = plan, self.statistics.copy() if self.counts_keys and self.statistics.known else None
-        found = [seen(rows[which]) if which in rows else Seen() for which in _SIDES]
+        found = [looks[which].seen() if which in looks else Seen() for which in _SIDES]
         self.statistics.observe(found, pairs, plan)
         for number, (own, streams) in enumerate(zip(found, self.streams, strict=True)):
             if came := sum(tuples.get(s, 0) for s in streams):
                 self.shares[number] += _RECENT * (own.tuples / came - self.shares[number])
-        for which, row in rows.items():
+        for which, look in looks.items():
             known = self.left_out.setdefault(which, {})
-            for name, counts in left_out(row).items():
+            for name, counts in look.left_out().items():
                 total = known.get(name, {})
                 known[name] = {what: total.get(what, 0) + count for what, count in counts.items()}
 
@@ -280,8 +289,9 @@ class JoinShedding:
     def documents(self, plans: Mapping[str, JoinPlan], tuples: Mapping[str, float] | None = None) -> dict[str, Any]:
         """Plans as a decision has them, by stage, with the pairs that are expected of them."""
         return {
-            self._joins[name].stage.name: plan.document() | {"pairs": self._joins[name].work(tuples, plan).pairs}
+            join.stage.name: plan.document() | {"pairs": join.work(tuples, plan).pairs, "parts": join.parts(tuples)}
             for name, plan in plans.items()
+            for join in [self._joins[name]]
         }
 
     def gone(self) -> dict[str, JoinPlan]:
@@ -303,28 +313,17 @@ class JoinShedding:
     def observe(
         self, drops: JoinDrops, tuples: Mapping[str, int], pairs: Mapping[str, int], held: Mapping[str, int]
     ) -> None:
-        """Looks at the new tuples of a batch, with those that were left out, and takes in what came of them.
+        """Takes in what was seen of the new tuples of a batch, and what came of them.
 
         `tuples` are those of streams, `held` the ones that joins had kept before.
         """
-        looks = []
         for join in self._joins.values():
             name = join.stage.name
-            expected = [round(n) for n in join.expected(tuples)] if join.counts_keys else [None, None]
-            for (which, side), many in zip(join.sides.items(), expected, strict=True):
-                if (df := drops.came.get(f"{name}:{which}")) is not None:
-                    found = look(side, df, drops.plans[name], many)
-                    looks += [f.withColumn(_JOIN, F.lit(name)).withColumn(_SIDE, F.lit(which)) for f in found]
-        told: dict[str, dict[str, dict[str, Any]]] = {}
-        for row in stacked(looks).collect() if looks else []:
-            own = told.setdefault(row[_JOIN], {}).setdefault(row[_SIDE], {})
-            own |= {what: figure for what, figure in row.asDict().items() if figure is not None or what not in own}
-        for join in self._joins.values():
-            name = join.stage.name
-            if rows := told.get(name):
-                join.observe(rows, tuples, pairs.get(name, 0), drops.plans[name])
-                looking, kept = (sum(took_part(row, what) for row in rows.values()) for what in ("looking", "kept"))
-                came = sum(row["tuples"] for row in rows.values())
+            if looks := drops.looks.get(name):
+                join.observe(looks, tuples, pairs.get(name, 0), drops.plans[name])
+                looking, kept, came = (
+                    sum(getattr(look, what) for look in looks.values()) for what in ("looking", "kept", "tuples")
+                )
                 self.did[name] = Work(looking + kept, kept, held[name], pairs.get(name, 0), came)
 
     def explain(self, decided: Mapping[str, Any]) -> list[str]:

@@ -119,7 +119,7 @@ class Keeping:
         now = replace(now, skipped=skipped)
         own = {k: df for k, df in new.items() if k.rpartition(":")[0] in level.stages}
         if own:
-            own |= self.drops.kept([k for k in self._tuples.keepers if k.column in own], own)
+            own |= self.drops.kept([k for k in self._tuples.keepers if k.column in own])
             now = self._tuples.add(now, batch, level.depth, own, told)
             reach("kept")
         return now

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Any
-
-from pyspark.sql import DataFrame
 
 from headgate.operators import ingest
 from headgate.operators.estimates import COIN, tossed
 from headgate.operators.ingest import MALFORMED, figure, kept_figure
+from headgate.runtime.pieces import together
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from headgate.operators.estimates import Sampling
     from headgate.operators.ingest import Watch
     from headgate.runtime.level import Level
@@ -70,6 +70,6 @@ class LeftOut:
 
     def tuples(self, query: str, watch: Watch) -> DataFrame:
         """The tuples of a stream that are left out for a query."""
-        df = reduce(DataFrame.union, self.coined.get(watch.stream, self._batches[watch.stream]))
+        df = together(self.coined.get(watch.stream, self._batches[watch.stream]))
         left_out = df.where(f"NOT ({watch.is_bad(df)}) AND NOT ({self._kept[watch.stream][query]})")
         return left_out.drop(COIN, MALFORMED)

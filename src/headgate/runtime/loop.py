@@ -14,8 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, Observation
@@ -41,7 +40,7 @@ from headgate.operators.ingest import (
 )
 from headgate.operators.lower import lower
 from headgate.operators.numbering import with_row_numbers
-from headgate.operators.sql import position, stacked
+from headgate.operators.sql import stacked
 from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE
 from headgate.plan.stages import origins, tables_of
 from headgate.progress import (
@@ -70,22 +69,23 @@ from headgate.runtime.evaluate import answer
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
-from headgate.runtime.footers import looked_at
 from headgate.runtime.join_shedding import JoinDrops, shed_keeper
 from headgate.runtime.keeping import Keeping
 from headgate.runtime.lateness import Lateness
 from headgate.runtime.leaving import LeftOut
 from headgate.runtime.leaving import kept as left_out_for
+from headgate.runtime.leftover import Batches, Leftover, Outlet
 from headgate.runtime.level import Level, levels
 from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
+from headgate.runtime.pieces import sound, together
 from headgate.runtime.samples import Sample, narrowed, only_figures, sample
 from headgate.runtime.shedding import Shedding
-from headgate.runtime.sinks import MemorySink, Sink
+from headgate.runtime.sinks import MemorySink
 from headgate.runtime.splitting import splitting
 from headgate.runtime.state import State
-from headgate.runtime.subsets import Axis, Spans, come
 from headgate.runtime.telling import explain
 from headgate.runtime.tuples import Keeper, Tuples
+from headgate.runtime.whereabouts import Whereabouts
 from headgate.shedding.policy import Estimate, exact
 
 if TYPE_CHECKING:
@@ -97,20 +97,6 @@ if TYPE_CHECKING:
     from headgate.shedding.controller import Overload
     from headgate.shedding.policy import Policy
     from headgate.windows import Number
-
-#: The tuples of a batch by stream, in pieces.
-Batches = Mapping[str, Sequence[DataFrame]]
-#: What a malformed record is called where bad tuples are delivered.
-RECORD = "record"
-
-
-@dataclass(frozen=True)
-class Outlet:
-    """A sink of a query's answers, or of the tuples that were late or left out for it, or of a stream's bad ones."""
-
-    of: str
-    sink: Sink
-    output: str = "answers"
 
 
 @dataclass(frozen=True)
@@ -167,7 +153,7 @@ class Loop:
                 rule.attr if rule else None,
                 rule.punctuated_by if rule else None,
                 rule.by if rule else None,
-                marked=self._marks_malformed(name),
+                marked=MALFORMED in self._frames[name].columns,
                 numbered=name in self._numbered,
             )
             for name, rule in rules.items()
@@ -196,6 +182,8 @@ class Loop:
         }
         self._lateness = Lateness(self.stages)
         self._keeping = Keeping(self._tuples, self._lateness)
+        self._leftover = Leftover(outlets, self._watches, self.stages, self._lateness)
+        self._whereabouts = Whereabouts(self._watches)
         self._answers = Answers(spark, self.root, self._state, queries, self.stages, self.levels, self._frames)
         self._looked_into = {name for query in queries.values() for name in tables_of(query.plan)}
         self._outlooks: dict[str, Any] = {}
@@ -204,7 +192,6 @@ class Loop:
         self.shedding = self._shedding()
         self.decided: dict[str, Any] | None = None
         self._last_begun: float | None = None
-        self._advances: dict[Axis, Number] = {}
         self.waits = False
         """Whether batches hold what came since the last one, and not just what there was to be read."""
 
@@ -257,13 +244,14 @@ class Loop:
             manifest, figures = self._ingest(first, {**streams, **left_out.coined}, self.manifest, sampling, samples)
             watch.lap("ingest")
             self._progress(batches, figures, decision)
-            late, bad = self._late(streams, figures), self._bad(batches, figures)
-            shed = self._shed(left_out, figures)
+            late = self._leftover.late(streams, figures, self.manifest, self.batch)
+            bad = self._leftover.bad(batches, figures, self.batch)
+            shed = self._leftover.shed(left_out, figures, self.batch)
             watch.lap("progress")
             manifest = replace(manifest, ended=sorted({*manifest.ended, *decision["ended"]}))
             manifest = self._counted(manifest, batches, figures)
             manifest = replace(manifest, highest=manifest.highest | self._highest(manifest, figures))
-            self._advance(manifest)
+            self._whereabouts.advance(self.shedding.subsets, self.manifest, manifest)
             self.shedding.sampled(figures, sampling.rates, self.manifest, manifest)
             self.shedding.pairs_sampled(figures, self._keeping.drops.plans)
             punctuated = self._told(manifest, decision["now"])
@@ -400,7 +388,7 @@ class Loop:
             return known
         amounts = {name: own.amount for name, own in found.items()}
         with plain_errors():
-            spans = self._spans(found)
+            spans = self._whereabouts.spans(found, self.shedding.subsets, self.manifest, self.waits)
         told = {name: _asked(tracker, about["now"]) for name, tracker in self.trackers.items()}
         due = self._state.due(self.manifest)
         decided = self.shedding.decide(self.manifest, amounts, spans, interval, told, due)
@@ -408,42 +396,6 @@ class Loop:
         self._decisions.write(batch_name(self.batch), sealed(decision))
         reach("decided")
         return decision
-
-    def _spans(self, found: Mapping[str, Read]) -> Spans:
-        """Where the tuples of a batch are, for queries that drop windows before they begin.
-
-        In a stream that is followed live they are about as far on as those of the last batch were; else it takes a
-        look at them.
-        """
-        spans: dict[Axis, tuple[Number, Number]] = {}
-        for axis in {a for name in self.shedding.subsets.policies for a in self.shedding.subsets.axes(name)}:
-            name, counted = axis
-            last, ahead = come(self.manifest, axis), self._advances.get(axis)
-            if name not in found:
-                continue
-            if last is not None and ahead is not None and self.waits:
-                spans[axis] = (last, last + 2 * ahead)
-                continue
-            low, high = self._ends(found[name], next(w for w in self._watches if w.stream == name), counted)
-            if low is not None and high is not None:
-                before = (last or 0) if counted else 0
-                spans[axis] = (low + before, high + before)
-        return spans
-
-    def _ends(self, own: Read, watch: Watch, counted: bool) -> tuple[Number | None, Number | None]:
-        """Where the first and the last tuple of a stream in a batch are, or are counted; footers may tell it."""
-        looked = looked_at(own.files, watch.attribute) if own.files and watch.attribute else None
-        if looked is not None:
-            first = 0 if looked.rows else None
-            return (first, looked.rows - 1) if counted else (looked.lowest, looked.highest)
-        df = self._sound(watch.stream, [piece.df for piece in own.pieces])
-        place = position(df, watch.attribute) if watch.attribute and not counted else None
-        ends = df.selectExpr(
-            f"min({place})" if place else "min(0L)", f"max({place})" if place else "count(*) - 1"
-        ).first()
-        assert ends is not None
-        low, high = map(from_spark, ends)
-        return low, high
 
     def _interval(self) -> float | None:
         """The seconds in which what a batch holds has come, if it holds what came since the last one."""
@@ -468,7 +420,7 @@ class Loop:
         """
         watches = self._watched(level, batches, sampling, samples)
         if not watches:
-            return manifest, {name: value for own in samples.values() for name, value in (own.figures or {}).items()}
+            return manifest, _known(samples)
         closed_before = self._lateness.closed_before(self.manifest)
         late = closed_before if known is not None and self._has_late(batches, known) else {}
         figures = self._ingested(level, batches, watches, late, sampling, samples)
@@ -517,10 +469,7 @@ class Loop:
             watched.write.format("noop").mode("overwrite").save()
         else:
             self._state.write(kept, self._state.folder(self.batch, level.depth))
-        figures: dict[str, Any] = observed.get[FIGURES_OBSERVED].asDict()
-        for own in samples.values():
-            figures |= own.figures or {}
-        return figures
+        return observed.get[FIGURES_OBSERVED].asDict() | _known(samples)
 
     def _try(self, found: Mapping[str, Read], batches: Batches, otherwise: float) -> None:
         """Ingests a batch once more, at the rates that are to be tried, if any are, to see how long that takes.
@@ -564,10 +513,10 @@ class Loop:
         """
         if stream not in self._numbered:
             return pieces
-        numbered = with_row_numbers(self._sound(stream, pieces), ROW_NUM, self.manifest.numbered.get(stream, 0))
-        if not self._marks_malformed(stream):
+        numbered = with_row_numbers(sound(pieces), ROW_NUM, self.manifest.numbered.get(stream, 0))
+        if MALFORMED not in self._frames[stream].columns:
             return [numbered]
-        malformed = _whole(pieces).where(f"{MALFORMED} IS NOT NULL")
+        malformed = together(pieces).where(f"{MALFORMED} IS NOT NULL")
         return [stacked([numbered, malformed])]
 
     def _counted(self, manifest: Manifest, batches: Batches, figures: Mapping[str, Any]) -> Manifest:
@@ -583,9 +532,6 @@ class Loop:
     def _new_tuples(self, stages: Iterable[str], batches: Batches, figures: Mapping[str, Any]) -> dict[str, DataFrame]:
         """The new tuples of stages that keep some; the figures tell whether any are late."""
         return self._keeping.new(stages, batches, lambda own: self._inputs(own, batches), self.manifest, figures)
-
-    def _marks_malformed(self, stream: str) -> bool:
-        return MALFORMED in self._frames[stream].columns
 
     def _groups(self, watches: Sequence[Watch], folder: str) -> dict[str, dict[str | None, Seen]]:
         """How far each group of the streams that keep progress by group got."""
@@ -635,64 +581,6 @@ class Loop:
                 found[watch.stream] = written(furthest((read(manifest.highest.get(watch.stream)), seen)))
         return found
 
-    def _advance(self, manifest: Manifest) -> None:
-        """Takes note of how far streams went on with this batch; by the furthest of late, as batches differ."""
-        for name in self.shedding.subsets.policies:
-            for axis in self.shedding.subsets.axes(name):
-                before, now = come(self.manifest, axis), come(manifest, axis)
-                if before is not None and now is not None:
-                    self._advances[axis] = max(now - before, self._advances.get(axis, 0) / Fraction(2))
-
-    def _late(self, batches: Batches, figures: dict[str, Any]) -> dict[str, int]:
-        """Counts late tuples by query and delivers them to those who asked: a job of its own, if there are any."""
-        late: dict[str, int] = {}
-        for stream, pieces in batches.items():
-            bounds = self._lateness.of(self.manifest, stream, figures)
-            if not bounds:
-                continue
-            df = self._sound(stream, pieces)
-            conditions: dict[str, list[str]] = {}
-            for name in bounds:
-                condition = self._lateness.condition(self.manifest, df, name, stream)
-                conditions.setdefault(self.stages[name].query, []).append(condition)
-            any_of = {query: " OR ".join(filter(None, own)) for query, own in conditions.items()}
-            counts = df.agg(*(F.expr(f"count_if({c})").alias(n) for n, c in any_of.items())).first()
-            assert counts is not None
-            for name, count in counts.asDict().items():
-                late[name] = late.get(name, 0) + count
-                for outlet in self.outlets:
-                    if count and outlet.output == "late" and outlet.of == name:
-                        outlet.sink.deliver(df.where(any_of[name]), f"{name}-late-{stream}", self.batch)
-        return late
-
-    def _bad(self, batches: Batches, figures: dict[str, Any]) -> dict[str, int]:
-        """Counts bad tuples by stream and delivers them to those who asked, malformed ones with their record."""
-        counts = {name: figures.get(figure(name, "bad")) or 0 for name in batches}
-        for watch in self._watches:
-            if not counts.get(watch.stream):
-                continue
-            for outlet in self.outlets:
-                if outlet.output == "bad" and outlet.of == watch.stream:
-                    df = _whole(batches[watch.stream])
-                    rows = df.where(watch.is_bad(df)).withColumnRenamed(MALFORMED, RECORD)
-                    outlet.sink.deliver(rows, f"{watch.stream}-bad", self.batch)
-        return counts
-
-    def _shed(self, left_out: LeftOut, figures: Mapping[str, Any]) -> dict[str, int]:
-        """Counts tuples that were left out by query and delivers them to those who asked."""
-        counts = left_out.counted(figures)
-        for outlet in (o for o in self.outlets if o.output == "shed"):
-            for watch in self._watches:
-                if counts.get(outlet.of, {}).get(watch.stream):
-                    tuples = left_out.tuples(outlet.of, watch)
-                    outlet.sink.deliver(tuples, f"{outlet.of}-shed-{watch.stream}", self.batch)
-        return {query: sum(own.values()) for query, own in counts.items()}
-
-    def _sound(self, stream: str, pieces: Sequence[DataFrame]) -> DataFrame:
-        """The tuples of a stream in a batch, without malformed records."""
-        df = _whole(pieces)
-        return df.where(f"{MALFORMED} IS NULL").drop(MALFORMED) if self._marks_malformed(stream) else df
-
     # Close
 
     def _looked_up(self, level: Level, batches: Batches, tables: Mapping[str, DataFrame]) -> dict[str, Any]:
@@ -705,7 +593,7 @@ class Loop:
 
     def _inputs(self, streams: Iterable[str], batches: Batches) -> dict[str, DataFrame]:
         """The tuples of streams in a batch; of one without any, its columns."""
-        return {s: self._sound(s, batches.get(s, [self._frames[s]])) for s in streams}
+        return {s: sound(batches.get(s, [self._frames[s]])) for s in streams}
 
     def _close(
         self,
@@ -796,12 +684,13 @@ class _Stopwatch:
         self.laps[name], self._since = now - self._since, now
 
 
+def _known(samples: Mapping[str, Sample]) -> dict[str, Any]:
+    """What footers have told of streams."""
+    return {name: value for own in samples.values() for name, value in (own.figures or {}).items()}
+
+
 def _is_known(sample: Sample | None) -> bool:
     return sample is not None and sample.figures is not None
-
-
-def _whole(pieces: Sequence[DataFrame]) -> DataFrame:
-    return reduce(DataFrame.union, pieces)
 
 
 def _seen(rows: int | None, highest: Any, punctuated: Any) -> Seen:

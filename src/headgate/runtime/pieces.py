@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
+
 from headgate.operators.estimates import tossed
+from headgate.operators.ingest import MALFORMED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -50,3 +51,14 @@ class Read:
     amount: float | None = None
     files: Sequence[str] = ()
     """The Parquet files that it is."""
+
+
+def together(pieces: Sequence[DataFrame]) -> DataFrame:
+    """All tuples of a stream in a batch, with malformed records."""
+    return reduce(DataFrame.union, pieces)
+
+
+def sound(pieces: Sequence[DataFrame]) -> DataFrame:
+    """The tuples of a stream in a batch, without malformed records."""
+    df = together(pieces)
+    return df.where(f"{MALFORMED} IS NULL").drop(MALFORMED) if MALFORMED in df.columns else df

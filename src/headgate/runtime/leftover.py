@@ -1,0 +1,88 @@
+"""The tuples that no answer has, because they are late, bad or left out: counted, and delivered to those who asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from headgate.operators.ingest import MALFORMED, figure
+from headgate.runtime.pieces import sound, together
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from headgate.operators.ingest import Watch
+    from headgate.plan.stages import Stage
+    from headgate.runtime.lateness import Lateness
+    from headgate.runtime.leaving import LeftOut
+    from headgate.runtime.manifest import Manifest
+    from headgate.runtime.sinks import Sink
+
+#: The tuples of a batch by stream, in pieces.
+Batches = Mapping[str, Sequence["DataFrame"]]
+#: What a malformed record is called where bad tuples are delivered.
+RECORD = "record"
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """A sink of a query's answers, or of the tuples that were late or left out for it, or of a stream's bad ones."""
+
+    of: str
+    sink: Sink
+    output: str = "answers"
+
+
+class Leftover:
+    """Counts and delivers what no answer has of a batch."""
+
+    def __init__(
+        self, outlets: Sequence[Outlet], watches: Sequence[Watch], stages: Mapping[str, Stage], lateness: Lateness
+    ) -> None:
+        self._outlets, self._watches, self._stages, self._lateness = outlets, watches, stages, lateness
+
+    def late(self, batches: Batches, figures: Mapping[str, Any], manifest: Manifest, batch: int) -> dict[str, int]:
+        """Late tuples by query: a job of its own, if there are any."""
+        late: dict[str, int] = {}
+        for stream, pieces in batches.items():
+            bounds = self._lateness.of(manifest, stream, figures)
+            if not bounds:
+                continue
+            df = sound(pieces)
+            conditions: dict[str, list[str]] = {}
+            for name in bounds:
+                condition = self._lateness.condition(manifest, df, name, stream)
+                conditions.setdefault(self._stages[name].query, []).append(condition)
+            any_of = {query: " OR ".join(filter(None, own)) for query, own in conditions.items()}
+            counts = df.agg(*(F.expr(f"count_if({c})").alias(n) for n, c in any_of.items())).first()
+            assert counts is not None
+            for name, count in counts.asDict().items():
+                late[name] = late.get(name, 0) + count
+                for sink in self._sinks("late", name) if count else ():
+                    sink.deliver(df.where(any_of[name]), f"{name}-late-{stream}", batch)
+        return late
+
+    def bad(self, batches: Batches, figures: Mapping[str, Any], batch: int) -> dict[str, int]:
+        """Bad tuples by stream; malformed ones are delivered with their record."""
+        counts = {name: figures.get(figure(name, "bad")) or 0 for name in batches}
+        for watch in (w for w in self._watches if counts.get(w.stream)):
+            for sink in self._sinks("bad", watch.stream):
+                df = together(batches[watch.stream])
+                rows = df.where(watch.is_bad(df)).withColumnRenamed(MALFORMED, RECORD)
+                sink.deliver(rows, f"{watch.stream}-bad", batch)
+        return counts
+
+    def shed(self, left_out: LeftOut, figures: Mapping[str, Any], batch: int) -> dict[str, int]:
+        """Tuples that were left out, by query."""
+        counts = left_out.counted(figures)
+        for query, own in counts.items():
+            for watch in (w for w in self._watches if own.get(w.stream)):
+                for sink in self._sinks("shed", query):
+                    sink.deliver(left_out.tuples(query, watch), f"{query}-shed-{watch.stream}", batch)
+        return {query: sum(own.values()) for query, own in counts.items()}
+
+    def _sinks(self, output: str, of: str) -> list[Sink]:
+        return [outlet.sink for outlet in self._outlets if outlet.output == output and outlet.of == of]
