@@ -110,6 +110,16 @@ class TestFit:
         assert min(found.fixed, *found.each.values()) >= 0
         assert found.seconds({"read": 5.0, "free": 5.0}) == pytest.approx(6.0, rel=0.02)
 
+    def test_no_cost_is_nothing_where_cold_batches_say_so(self) -> None:
+        random = np.random.default_rng(11)
+        model = CostModel(TRUE)
+        for amounts in together(random, 30):
+            model.observe(amounts, noisy(random, TRUE.seconds(amounts), 0.05))
+        # The first batches that are shed read more, join less, and take longer than ever.
+        for _ in range(2):
+            model.observe({**USUAL, "tuples read": 8e6, "tuples joined": 1e4}, seconds=3 * TRUE.seconds(USUAL))
+        assert model.coefficients.each["tuples joined"] > TRUE.each["tuples joined"] / 8
+
     def test_a_few_slow_batches_hardly_count(self) -> None:
         random = np.random.default_rng(10)
         clean = [Observation(a, noisy(random, TRUE.seconds(a), 0.05, 0.0)) for a in apart(random, 100)]

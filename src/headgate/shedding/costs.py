@@ -27,6 +27,9 @@ _MEMORY = 4
 _PULL = 0.1
 #: The part of a batch that is put down to no amount as long as nothing is known.
 _FIXED = 0.1
+#: An amount costs this part of what the prior says, at the level of the batches, at least. Where they do not tell costs
+#: apart, one may seem to be all of it; but of what costs nothing a plan would take any amount.
+_LEAST = 0.2
 #: Errors beyond so many usual ones count less; no model is expected to be better than the second number.
 _HUBER, _EXACT = 1.5, 0.03
 _ROUNDS = 5
@@ -192,8 +195,9 @@ def fitted(batches: Sequence[Observation], prior: Coefficients, half_life: float
     there = weights @ (amounts > 0)
     unit = np.where(there > 0, usual * there / np.where(there > 0, weights @ amounts, 1.0), 1.0)
     shares = amounts * unit
+    least = _LEAST * expected / unit * (np.arange(len(unit)) > 0)  # Every batch has one fixed cost, whatever it is.
     pull = math.sqrt(_PULL) * np.eye(len(unit) + 2)
-    pulled = math.sqrt(_PULL) * np.concatenate([expected / unit, [0.0, 0.0]])
+    pulled = math.sqrt(_PULL) * np.concatenate([expected / unit - least, [0.0, 0.0]])
     # Machines get slower and faster. Without a trend of its own, one up and one down, a slow machine that had to
     # shed more would look like one on which shedding does not pay.
     trend = np.outer(ages / half_life, [1.0, -1.0])
@@ -203,8 +207,9 @@ def fitted(batches: Sequence[Observation], prior: Coefficients, half_life: float
         errors = seconds / predicted - 1 - drift
         believed = np.sqrt(weights * _believed(errors, weights))
         rows = np.hstack([shares / predicted[:, None], trend]) * believed[:, None]
-        solution, _ = nnls(np.vstack([rows, pull]), np.concatenate([seconds / predicted * believed, pulled]))
-        found, drift = solution[:-2] * unit, trend @ solution[-2:]
+        left = seconds / predicted * believed - rows[:, :-2] @ least
+        solution, _ = nnls(np.vstack([rows, pull]), np.concatenate([left, pulled]))
+        found, drift = (least + solution[:-2]) * unit, trend @ solution[-2:]
     return Coefficients(float(found[0]), dict(zip(names, found[1:].tolist(), strict=True)))
 
 
