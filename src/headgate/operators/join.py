@@ -39,3 +39,11 @@ def join(node: Join, left: DataFrame, right: DataFrame, near: bool = False) -> D
 
 def _all_of(conditions: list[str]) -> Column:
     return F.expr(" AND ".join(f"({c})" for c in conditions))
+
+
+def hashed(df: DataFrame) -> DataFrame:
+    """One side of a join, of which each task makes a table that the tuples of the other side are looked up in.
+
+    Else Spark has every task look up all tuples of a side if they are few, and sorts both sides if they are many.
+    """
+    return df.hint("shuffle_hash")

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 
 from headgate.operators.dropping import threshold
 from headgate.operators.estimates import COIN
-from headgate.operators.join import join
+from headgate.operators.join import hashed, join
 from headgate.operators.matching import Side, Which, matched
 from headgate.operators.sql import literal, moving, position, quoted, stacked
 from headgate.plan.nodes import SAMPLING_RATE, Band, Join
@@ -173,15 +173,15 @@ def subset_pairs(
     """The pairs with a tuple of this batch that are not left out; None where there can be none."""
     if plan.exact:
         plain = [[None if df is None else df.drop(COIN) for df in dfs] for dfs in (kept, new)]
-        return matched(node, *plain)
+        return matched(node, *plain, by_hash=True)
     left, right = sides
     pairs = []
     if new[1] is not None and (stock := _stock(left, plan, kept[0], new[0])) is not None:
-        looking = right.looking(plan, new[1]).drop(COIN)
+        looking = hashed(right.looking(plan, new[1]).drop(COIN))
         found = join(node, stock, looking, near=True)
         pairs.append(found.where(f"{_NEW_AT} IS NULL OR {_NEW_AT} <= {position(looking, right.place)}"))
     if new[0] is not None and (stock := _stock(right, plan, kept[1], new[1])) is not None:
-        looking = left.looking(plan, new[0]).drop(COIN)
+        looking = hashed(left.looking(plan, new[0]).drop(COIN))
         found = join(node, looking, stock, near=True)
         pairs.append(found.where(f"{_NEW_AT} IS NULL OR {_NEW_AT} < {position(looking, left.place)}"))
     return stacked(pairs).drop(_NEW_AT) if pairs else None
@@ -209,7 +209,7 @@ def sampled_pairs(
     frames = [
         [None if df is None else _named(side, df) for side, df in zip(sides, dfs, strict=True)] for dfs in (kept, new)
     ]
-    found = matched(node, *frames)
+    found = matched(node, *frames, by_hash=True)
     if found is None:
         return None
     left, right = sides

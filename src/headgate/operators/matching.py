@@ -13,7 +13,7 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 
-from headgate.operators.join import join
+from headgate.operators.join import hashed, join
 from headgate.operators.sql import moving, position, stacked
 from headgate.plan.nodes import Band, Join, Node, SameWindow
 from headgate.progress import Punctuation
@@ -86,13 +86,19 @@ def sides(node: Join) -> tuple[Side, Side]:
     return Side(node, "left"), Side(node, "right")
 
 
-def matched(node: Join, kept: Sequence[DataFrame | None], new: Sequence[DataFrame | None]) -> DataFrame | None:
-    """The pairs with a tuple of this batch, given left and right; None where there can be none."""
+def matched(
+    node: Join, kept: Sequence[DataFrame | None], new: Sequence[DataFrame | None], by_hash: bool = False
+) -> DataFrame | None:
+    """The pairs with a tuple of this batch, given left and right; None where there can be none.
+
+    `by_hash` has them brought together in the same way however many there are.
+    """
     (kept_left, kept_right), (new_left, new_right) = kept, new
     pairs = []
     if new_left is not None:
         others = [df for df in (kept_right, new_right) if df is not None]
-        pairs += [join(node, new_left, stacked(others), near=True)] if others else []
+        found = hashed(new_left) if by_hash else new_left
+        pairs += [join(node, found, stacked(others), near=True)] if others else []
     if new_right is not None and kept_left is not None:
-        pairs.append(join(node, kept_left, new_right, near=True))
+        pairs.append(join(node, kept_left, hashed(new_right) if by_hash else new_right, near=True))
     return stacked(pairs) if pairs else None
