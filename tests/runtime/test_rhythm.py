@@ -15,6 +15,8 @@ from headgate.windows import Sliding
 TUPLES = 100
 #: How far a batch goes.
 AHEAD = 10
+#: No state is to be merged.
+NOTHING = {False: 0.0, True: 0.0}
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def test_windows_that_will_close_are_told(rhythm: Rhythm) -> None:
     for place in range(100, 300, AHEAD):
         before, after = manifest(place), manifest(place + AHEAD)
         answers = 7 * (after.closed["q"] - before.closed["q"])
-        expected = rhythm.expected(before, {"S": place}, {"S": TUPLES}, merged=0)
+        expected = rhythm.expected(before, {"S": place}, {"S": TUPLES}, due=NOTHING)
         did = rhythm.observe(before, after, {"S": TUPLES}, answers)
         if place > 120:  # From the first batch, and the first window, on.
             assert expected == did
@@ -45,30 +47,31 @@ def test_windows_that_will_close_are_told(rhythm: Rhythm) -> None:
 
 def test_more_tuples_close_more_windows(rhythm: Rhythm) -> None:
     rhythm.observe(manifest(100), manifest(120), {"S": TUPLES}, 7)
-    assert rhythm.expected(manifest(120), {"S": 120}, {"S": 3 * TUPLES}, merged=0) == Upkeep(1.0, 21.0)
-    assert rhythm.expected(manifest(120), {"S": 120}, {"S": TUPLES / 2}, merged=0) == Upkeep()
+    assert rhythm.expected(manifest(120), {"S": 120}, {"S": 3 * TUPLES}, due=NOTHING) == Upkeep(1.0, 21.0)
+    assert rhythm.expected(manifest(120), {"S": 120}, {"S": TUPLES / 2}, due=NOTHING) == Upkeep()
 
 
 def test_a_live_stream_goes_on_with_time(rhythm: Rhythm) -> None:
     """More tuples in the same time do not take it further."""
     rhythm.observe(manifest(100), manifest(120), {"S": TUPLES}, 7, seconds=20.0)
     at = manifest(120), {"S": 120}
-    assert rhythm.expected(*at, {"S": 5 * TUPLES}, merged=0, seconds=20.0) == Upkeep(1.0, 7.0)
-    assert rhythm.expected(*at, {"S": 5 * TUPLES}, merged=0, seconds=10.0) == Upkeep()
-    assert rhythm.expected(*at, {"S": 5 * TUPLES}, merged=0) == Upkeep(1.0, 35.0)  # Read from where it is kept.
+    assert rhythm.expected(*at, {"S": 5 * TUPLES}, due=NOTHING, seconds=20.0) == Upkeep(1.0, 7.0)
+    assert rhythm.expected(*at, {"S": 5 * TUPLES}, due=NOTHING, seconds=10.0) == Upkeep()
+    assert rhythm.expected(*at, {"S": 5 * TUPLES}, due=NOTHING) == Upkeep(1.0, 35.0)  # Read from where it is kept.
     again = Rhythm(rhythm._level, rhythm.state())
-    assert again.expected(*at, {"S": 1.0}, merged=0, seconds=40.0) == Upkeep(1.0, 14.0)
+    assert again.expected(*at, {"S": 1.0}, due=NOTHING, seconds=40.0) == Upkeep(1.0, 14.0)
 
 
 def test_it_goes_on_after_a_restart(rhythm: Rhythm) -> None:
     rhythm.observe(manifest(100), manifest(120), {"S": TUPLES}, 7)
     again = Rhythm(rhythm._level, rhythm.state())
     at = manifest(120), {"S": 120}, {"S": TUPLES}
-    assert again.expected(*at, merged=9) == rhythm.expected(*at, merged=9) == Upkeep(1.0, 7.0, 1.0, 9.0)
+    due = {False: 5, True: 9}
+    assert again.expected(*at, due=due) == rhythm.expected(*at, due=due) == Upkeep(1.0, 7.0, 1.0, 9.0)
 
 
 def test_what_cannot_be_told_is_not_expected(rhythm: Rhythm) -> None:
-    assert rhythm.expected(Manifest(), {}, {"S": TUPLES}, merged=0) == Upkeep()
+    assert rhythm.expected(Manifest(), {}, {"S": TUPLES}, due=NOTHING) == Upkeep()
 
 
 def test_merged_rows_are_seen(rhythm: Rhythm) -> None:

@@ -292,7 +292,8 @@ class Loop:
         for what, counted in counters.items():
             manifest = manifest.counted(what, counted)
         with plain_errors():
-            manifest = self._state.compacted(self._state.purged(manifest), self.batch)
+            closes = manifest.closed != self.manifest.closed
+            manifest = self._state.compacted(self._state.purged(manifest), self.batch, closes)
             told = read_places(manifest.told)
             rooms = self.shedding.joins.rooms()
             manifest = self._tuples.compacted(self._tuples.purged(manifest, told), self.batch, told, rooms)
@@ -390,7 +391,7 @@ class Loop:
         with plain_errors():
             spans = self._whereabouts.spans(found, self.shedding.subsets, self.manifest, self.waits)
         told = {name: _asked(tracker, about["now"]) for name, tracker in self.trackers.items()}
-        due = self._state.due(self.manifest)
+        due = {closes: self._state.due(self.manifest, closes) for closes in (False, True)}
         decided = self.shedding.decide(self.manifest, amounts, spans, interval, told, due)
         decision = about | {"shed": decided.document()}
         self._decisions.write(batch_name(self.batch), sealed(decision))

@@ -63,12 +63,13 @@ class Rhythm:
         manifest: Manifest,
         told: Mapping[str, Punctuation],
         tuples: Mapping[str, float],
-        merged: float,
+        due: Mapping[bool, float],
         seconds: float | None = None,
     ) -> Upkeep:
-        """What a batch with so many tuples will do, where streams are punctuated so far, and so much state is due.
+        """What a batch with so many tuples will do, where streams are punctuated so far.
 
-        Streams that are followed live go on with the time that has passed, however many tuples it has brought.
+        So many rows of state are `due` to be merged, by whether windows close. Streams that are followed live go on
+        with the time that has passed, however many tuples it has brought.
         """
         further = {stream: self._further(stream, count, seconds) for stream, count in tuples.items()}
         windows = 0
@@ -77,6 +78,7 @@ class Rhythm:
             now, then = (self._closed(stage, manifest, told, by) for by in ({}, ahead))
             if now is not None and then is not None:
                 windows += then - manifest.closed.get(name, now)
+        merged = due[windows > 0]
         return Upkeep(float(windows > 0), windows * self._answers, float(merged > 0), merged)
 
     def _further(self, stream: str, tuples: float, seconds: float | None) -> float:

@@ -159,12 +159,13 @@ class Shedding:
         spans: Spans,
         interval: float | None,
         told: Mapping[str, Punctuation],
-        due: float,
+        due: Mapping[bool, float],
     ) -> Decided:
         """What to leave out of a batch with so much of each stream, which came within so many seconds, if it is known.
 
         Where data was there before, each batch has to do with the target. The tuples are within `spans`, as it seems;
-        streams are punctuated as far as has been `told`, and so many rows of state are `due` to be merged.
+        streams are punctuated as far as has been `told`, and so many rows of state are `due`
+        to be merged, by whether windows close.
         """
         fixed = {name: p.rate for name, p in self._estimated.items() if p.rate is not None}
         prices = join_prices(self.costs.coefficients)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Folders of state that are merged into one once there are this many.
 _FOLDERS = 8
+#: So many more may come together while batches close windows: that takes as long, and a batch should not do both.
+_MORE = 4
 #: A task, and so a file, more for each of so many rows: small files cost more to open than to read.
 _ROWS_A_FILE = 50_000
 #: Up to so many rows of state are merged by one task: with two of them a shuffle would cost more than it saves.
@@ -107,27 +109,30 @@ class State:
                 needed = min(needed, -math.inf if start is None else float(start))
         return needed - level.longest_pane[axis]
 
-    def compacted(self, manifest: Manifest, batch: int) -> Manifest:
-        """The manifest with folders that were merged equally often merged into one, where they have become many."""
+    def compacted(self, manifest: Manifest, batch: int, closes: bool) -> Manifest:
+        """The manifest with folders that were merged equally often merged into one, where they have become many.
+
+        A batch that `closes` windows leaves that to the next one, unless they are too many.
+        """
         for level in self._levels:
             own = [f for f in manifest.files if f.depth == level.depth]
             for merges in range(1 + max((f.merges for f in own), default=0)):
                 many = [f for f in manifest.files if f.depth == level.depth and f.merges == merges]
-                if len(many) >= _FOLDERS:
+                if len(many) >= _many(closes):
                     merged = self._merged(manifest, level, many, self.folder(batch, level.depth, merges + 1))
                     kept = tuple(f for f in manifest.files if f not in many)
                     manifest = replace(manifest, files=(*merged, *kept))
                     reach("compacted")
         return manifest
 
-    def due(self, manifest: Manifest) -> int:
+    def due(self, manifest: Manifest, closes: bool) -> int:
         """How many rows the next batch will merge, of those that there are, if it adds to each level."""
         rows = 0
         for level in self._levels:
             own = [f for f in manifest.files if f.depth == level.depth]
             for merges in range(1 + max((f.merges for f in own), default=0)):
                 many = [f for f in own if f.merges == merges]
-                if len(many) + 1 < _FOLDERS:
+                if len(many) + 1 < _many(closes):
                     break
                 rows += sum(f.rows for f in many)
         return rows
@@ -161,3 +166,8 @@ def _first_panes(manifest: Manifest, level: Level) -> dict[int, int]:
         if all(last is not None for _, last in windows):
             first[table.number] = min((last + 1) * table.panes(w).per_slide for w, last in windows if last is not None)
     return first
+
+
+def _many(closes: bool) -> int:
+    """How many folders are merged by a batch that closes windows, or by another one."""
+    return _FOLDERS + _MORE if closes else _FOLDERS
