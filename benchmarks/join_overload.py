@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from headgate.runtime.run import Run
 
-_TARGET, _FILES_A_TARGET, _BATCHES, _LOAD = 3.0, 4, 40, 3
+_TARGET, _FILES_A_TARGET, _BATCHES, _FEWEST, _LOAD = 3.0, 4, 40, 12, 3
 #: The files of a step of a target's length under overload. Lighter loads leave some of them out, so that time goes on
 #: at the same pace, and windows are as long, at every load.
 _MOST = _FILES_A_TARGET * _LOAD
@@ -55,19 +55,19 @@ class Outcome:
 
 
 def run(spark: SparkSession, console: Console, rows: int) -> None:
-    """Prints the table; `rows` bounds how many tuples a stream has."""
+    """Prints the table; `rows` bounds how many tuples a stream has, but a dozen batches are shed at least."""
     capacity = _capacity(spark)
     console.print(f"capacity: {capacity:,.0f} tuples a second on each side, in batches of {_TARGET:g} s")
-    files = (len(_WARM) + _BATCHES) * _MOST
-    each = min(int(capacity * _TARGET / _FILES_A_TARGET), max(rows // files, 1000))
-    folder = _streams(spark, files, each, _MOST)
+    each = int(capacity * _TARGET / _FILES_A_TARGET)
+    batches = min(max(rows // (each * _MOST) - len(_WARM), _FEWEST), _BATCHES)
+    folder = _streams(spark, (len(_WARM) + batches) * _MOST, each, _MOST)
     table = Table(
         *("method", "batches", "median s", "longest s", "within target %", "pairs a tuple", "pairs, of expected %"),
         title=f"{_LOAD} times the capacity, target {_TARGET:g} s",
     )
     for name, policy in _POLICIES.items():
         _shed_once(spark, folder, name)
-        found = _outcome(spark, folder, policy)
+        found = _outcome(spark, folder, policy, batches)
         within = sum(s <= _TARGET for s in found.seconds) / len(found.seconds)
         table.add_row(
             name,
@@ -149,7 +149,7 @@ def _taken(spark: SparkSession, each: int) -> float:
     return statistics.median(sum(r.seconds.values()) for r in done.reports[window:] if r.rows)
 
 
-def _outcome(spark: SparkSession, folder: Path, policy: Any) -> Outcome:
+def _outcome(spark: SparkSession, folder: Path, policy: Any, batches: int) -> Outcome:
     """Lets files appear at the pace that each step of a target's length says, and follows the flow."""
     scratch = tempfile.mkdtemp()
     live = {side: Path(scratch, side) for side in _SIDES}
@@ -159,7 +159,7 @@ def _outcome(spark: SparkSession, folder: Path, policy: Any) -> Outcome:
         sources[side] = hg.sources.files(str(path), schema=spark.read.parquet(str(folder / side)).schema)
     flow = _flow(spark, sources, scratch, policy)
     run = flow.start(trigger=f"{_TARGET:g} seconds", overload=hg.overload(_TARGET))
-    feeder = threading.Thread(target=_feed, args=(folder, live, [*_WARM, *([_LOAD] * _BATCHES)]))
+    feeder = threading.Thread(target=_feed, args=(folder, live, [*_WARM, *([_LOAD] * batches)]))
     feeder.start()
     found, last = Outcome(), -1
     while feeder.is_alive():
