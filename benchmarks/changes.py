@@ -22,14 +22,22 @@ from benchmarks.sharing import MONITORS
 if TYPE_CHECKING:
     from headgate.runtime.run import Run
 
-_QUERIES, _ROUND, _ROWS, _FILES = 50, 12, 100_000, 200
+_QUERIES, _ROUND, _FILES = 50, 12, 200
+#: Packets in a batch: about as few as a batch of its own is worth, and more.
+_SIZES = (100_000, 500_000)
 _KEYS = ("srcIP", "destIP", "destPort", "proto", "flags")
 
 
 def run(spark: SparkSession, console: Console, rows: int) -> None:
-    """Prints the table; `rows` bounds how many tuples the stream has."""
-    files = min(_FILES, rows // _ROWS)  # A minute of stream each, so that every batch closes windows.
-    folder, scratch = stream_files(spark, files, 5000, 60 * files, _ROWS), Path(tempfile.mkdtemp())
+    """Prints a table for each size of batches; `rows` bounds how many tuples the stream has."""
+    for size in _SIZES:
+        if size * _FILES <= rows:
+            _run(spark, console, size)
+
+
+def _run(spark: SparkSession, console: Console, size: int) -> None:
+    # A minute of stream each, so that every batch closes windows.
+    folder, scratch = stream_files(spark, _FILES, 5000, 60 * _FILES, size), Path(tempfile.mkdtemp())
     started = _flow(spark, folder, scratch).start()
     phases: dict[str, list[float]] = {}
     _more(started, _ROUND)  # To warm up.
@@ -47,7 +55,7 @@ def run(spark: SparkSession, console: Console, rows: int) -> None:
     phases["57 to 7"] = _seconds(started, before)
     phases["7 again"] = _more(started, _ROUND)
     started.stop()
-    table = Table("queries", "batches", "median s", "longest s", title=f"seconds of a batch of {_ROWS:,} packets")
+    table = Table("queries", "batches", "median s", "longest s", title=f"seconds of a batch of {size:,} packets")
     for name, seconds in phases.items():
         table.add_row(name, str(len(seconds)), f"{statistics.median(seconds):.2f}", f"{max(seconds):.2f}")
     console.print(table)

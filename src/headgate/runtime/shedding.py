@@ -1,9 +1,9 @@
 """Shedding in a flow: what of each batch is left out, decided before it is read, and what became of it.
 
 What the policies of queries fix holds always. With a promise about overload, the cost model says before each batch how
-long it would take, the controller how long it may take, and planners by policy what to leave out for it. All that
-a decision depends on is part of the manifest, and the decision itself is written down with the batch: one that is
-run again leaves out the same.
+long it would take, the controller how long it may take, and planners by policy what to leave out for it. What is
+learned for that is part of the manifest (a restart forgets only which plan a join would rather stay with), and the
+decision itself is written down before the batch: one that is run again leaves out the same.
 """
 
 from __future__ import annotations
