@@ -140,6 +140,17 @@ def test_what_is_delivered_is_a_part_of_the_exact_join(
     assert "join narrow: there is room for 60 tuples" in loop.explain()
 
 
+def test_a_join_may_come_while_a_batch_waits_to_be_run_again(streams: dict[str, DataFrame], tmp_path: Path) -> None:
+    known = {"keys": POLICIES["keys"]}
+    loop = flow(streams, tmp_path, known)._run()._loop
+    loop._decide({"source_batch": 0, "ended": [], "now": 0, "held": False}, {}, None)
+    later = flow(streams, tmp_path, known | {"later": hg.subset(drop=1.0), "sampled": hg.sample(rate=0.1)})._run()._loop
+    for number in range(2):
+        run(later, streams, number)
+    assert delivered(later, "later")
+    assert delivered(later, "sampled")
+
+
 def test_a_batch_that_is_run_again_leaves_out_the_same(
     streams: dict[str, DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,6 +195,11 @@ class _Shed:
         return PairSubset(known=dict.fromkeys(keys, EVERYTHING) or None, why=WARM)
 
     @property
+    def everything(self) -> JoinPlan:
+        """Nothing left out."""
+        return PairSample() if isinstance(self.policy, Sample) else PairSubset()
+
+    @property
     def gone(self) -> JoinPlan:
         """Everything left out that can be."""
         return PairSample(0.0) if isinstance(self.policy, Sample) else PairSubset(NOTHING)
@@ -293,6 +298,10 @@ class JoinShedding:
             for name, plan in plans.items()
             for join in [self._joins[name]]
         }
+
+    def whole(self) -> dict[str, Any]:
+        """Plans that leave nothing out, as a decision has them: for joins that have come since it was made."""
+        return self.documents({name: join.everything for name, join in self._joins.items()})
 
     def gone(self) -> dict[str, JoinPlan]:
         """Everything left out that can be."""
