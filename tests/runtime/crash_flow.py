@@ -30,7 +30,7 @@ SCHEMA = "ts INT, k STRING, v INT"
 WITHIN = 5
 #: The sliding windows are so long that their state is merged on the way.
 QUERIES = {
-    "sliding": "SELECT k, count(*) AS n, sum(v) AS s [RANGE 160, SLIDE 20, WA ts] FROM S GROUP BY k",
+    "sliding": "SELECT k, count(*) AS n, sum(v) AS s [RANGE 200, SLIDE 20, WA ts] FROM S GROUP BY k",
     "tumbling": "SELECT max(v) AS hi [RANGE 10, SLIDE 10, WA ts] FROM S WHERE v > 2",
     "pairs": "SELECT a.ts AS at, b.ts AS bt, a.v FROM S AS a [RANGE 6, WA ts], S AS b [RANGE 4, WA ts]"
     " WHERE a.k = b.k AND a.v < b.v",

@@ -172,8 +172,8 @@ def subset_pairs(
 ) -> DataFrame | None:
     """The pairs with a tuple of this batch that are not left out; None where there can be none."""
     if plan.exact:
-        plain = [[None if df is None else df.drop(COIN) for df in dfs] for dfs in (kept, new)]
-        return matched(node, *plain, by_hash=True)
+        before, now = ([None if df is None else df.drop(COIN) for df in dfs] for dfs in (kept, new))
+        return matched(node, before, now, by_hash=True)
     left, right = sides
     pairs = []
     if new[1] is not None and (stock := _stock(left, plan, kept[0], new[0])) is not None:
@@ -206,10 +206,10 @@ def sampled_pairs(
     new: Sequence[DataFrame | None],
 ) -> DataFrame | None:
     """The pairs with a tuple of this batch that are in the sample, each with its rate; None where there can be none."""
-    frames = [
+    before, fresh = (
         [None if df is None else _named(side, df) for side, df in zip(sides, dfs, strict=True)] for dfs in (kept, new)
-    ]
-    found = matched(node, *frames, by_hash=True)
+    )
+    found = matched(node, before, fresh, by_hash=True)
     if found is None:
         return None
     left, right = sides

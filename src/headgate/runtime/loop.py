@@ -470,7 +470,7 @@ class Loop:
             watched.write.format("noop").mode("overwrite").save()
         else:
             self._state.write(kept, self._state.folder(self.batch, level.depth))
-        return observed.get[FIGURES_OBSERVED].asDict() | _known(samples)
+        return {**observed.get[FIGURES_OBSERVED].asDict(), **_known(samples)}
 
     def _try(self, found: Mapping[str, Read], batches: Batches, otherwise: float) -> None:
         """Ingests a batch once more, at the rates that are to be tried, if any are, to see how long that takes.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 #: Folders of state that are merged into one once there are this many.
 _FOLDERS = 8
-#: So many more may come together while batches close windows: that takes as long, and a batch should not do both.
-_MORE = 4
 #: A task, and so a file, more for each of so many rows: small files cost more to open than to read.
 _ROWS_A_FILE = 50_000
 #: Up to so many rows of state are merged by one task: with two of them a shuffle would cost more than it saves.
@@ -112,7 +110,7 @@ class State:
     def compacted(self, manifest: Manifest, batch: int, closes: bool) -> Manifest:
         """The manifest with folders that were merged equally often merged into one, where they have become many.
 
-        A batch that `closes` windows leaves that to the next one, unless they are too many.
+        A batch that `closes` windows leaves that to the next one, as far as it can: both take long.
         """
         for level in self._levels:
             own = [f for f in manifest.files if f.depth == level.depth]
@@ -170,4 +168,4 @@ def _first_panes(manifest: Manifest, level: Level) -> dict[int, int]:
 
 def _many(closes: bool) -> int:
     """How many folders are merged by a batch that closes windows, or by another one."""
-    return _FOLDERS + _MORE if closes else _FOLDERS
+    return _FOLDERS + 1 if closes else _FOLDERS
