@@ -214,7 +214,8 @@ def test_state_stays_small_however_long_a_flow_runs(place: Place, monkeypatch: p
         levels |= {f.merges for f in loop.manifest.files}
         kept = 2 * (480 // step + 2)  # The batches that windows hold, and as many that wait to be merged with them.
         assert sum(f.rows for f in loop.manifest.files) <= 2 * rows * kept
-        assert len(loop.manifest.files) <= 2 * len(levels)
+        # Every batch closes windows, and so merges one file later than others would.
+        assert len(loop.manifest.files) <= 3 * len(levels)
         folders = {kind: {f.name for f in (place.checkpoint / kind).glob("[0-9]*")} for kind in ("state", "answers")}
         assert folders["state"] == {Path(f.folder).name for f in loop.manifest.files}
         assert not folders["answers"]
