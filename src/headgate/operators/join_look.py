@@ -5,7 +5,7 @@ They are looked at on the way to where they are kept, as a job of its own would 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ _SEEN = "seen"
 #: The classes of keys that are told apart where tuples are counted.
 CLASSES = ("frequent keys", "other keys", "no key")
 #: What a tuple does: it is kept, or looks for others without being kept, or nothing.
-_KEPT, _LOOKING, _NOTHING = range(3)
+_DOES = _KEPT, _LOOKING, _NOTHING = range(3)
 
 
 class Look:
@@ -53,11 +53,11 @@ class Look:
         row = f"CASE WHEN {_KEY} IS NULL THEN 2 WHEN {known} THEN 0 ELSE 1 END"
         does = f"CASE WHEN {kept} THEN {_KEPT} WHEN {looking} THEN {_LOOKING} ELSE {_NOTHING} END"
         wanted = {
-            _CELL: f"3 * ({row}) + ({does})",
+            _CELL: f"{len(_DOES)} * ({row}) + ({does})",
             _PLACE: f"CAST({position(df, side.place)} AS DOUBLE)",
         }
         figures = [f"min({_PLACE}) AS lowest", f"max({_PLACE}) AS highest"]
-        figures += [f"count_if({_CELL} = {cell}) AS cell_{cell}" for cell in range(3 * len(CLASSES))]
+        figures += [f"count_if({_CELL} = {cell}) AS cell_{cell}" for cell in range(len(CLASSES) * len(_DOES))]
         if self._part is not None:
             wanted[_ONE_IN_MANY] = f"CASE WHEN {_KEY} % {_DISTINCT} = 0 THEN {_KEY} END"
             wanted[_COUNTED] = f"CASE WHEN {taken(self._part)} THEN {_KEY} END"
@@ -75,23 +75,24 @@ class Look:
     def _figures(self) -> dict[str, Any]:
         return dict(self._observed.get[_SEEN].asDict())
 
-    def _count(self, cell: int) -> int:
-        return int(self._figures[f"cell_{cell}"])
+    def _count(self, does: int, rows: Iterable[int] = range(len(CLASSES))) -> int:
+        """How many tuples do so, of some classes of keys."""
+        return sum(int(self._figures[f"cell_{len(_DOES) * row + does}"]) for row in rows)
 
     @property
     def tuples(self) -> int:
         """How many came."""
-        return sum(self._count(cell) for cell in range(3 * len(CLASSES)))
+        return sum(map(self._count, _DOES))
 
     @property
     def kept(self) -> int:
         """How many are kept."""
-        return sum(self._count(3 * row + _KEPT) for row in range(len(CLASSES)))
+        return self._count(_KEPT)
 
     @property
     def looking(self) -> int:
         """How many looked for others without being kept."""
-        return sum(self._count(3 * row + _LOOKING) for row in range(len(CLASSES)))
+        return self._count(_LOOKING)
 
     def seen(self) -> Seen:
         """What they tell of those to come."""
@@ -99,15 +100,15 @@ class Look:
         if self._part is not None:
             counted = {f["item"]: f["count"] / self._part for f in figures["frequent"] or []}
             frequent = {item: count for item, count in counted.items() if item is not None}
-        keyed = sum(self._count(cell) for cell in range(3 * (len(CLASSES) - 1)))
+        keyed = sum(self._count(does, range(len(CLASSES) - 1)) for does in _DOES)
         keys = max(1, _DISTINCT * (figures.get("keys") or 0))
         return Seen(self.tuples, keyed, keys, frequent, figures["lowest"], figures["highest"])
 
-    def left_out(self) -> dict[str, Counter[str]]:
+    def left_out(self) -> dict[str, dict[str, int]]:
         """By class of keys, how many tuples came, were not kept but looked for others, and were dropped."""
         found = {}
         for row, name in enumerate(CLASSES):
-            kept, looking, nothing = (self._count(3 * row + what) for what in (_KEPT, _LOOKING, _NOTHING))
+            kept, looking, nothing = (self._count(does, [row]) for does in _DOES)
             if tuples := kept + looking + nothing:
-                found[name] = Counter({"tuples": tuples, "not kept": looking, "dropped": nothing})
+                found[name] = {"tuples": tuples, "not kept": looking, "dropped": nothing}
         return found

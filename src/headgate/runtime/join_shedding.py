@@ -299,9 +299,10 @@ class JoinShedding:
             for join in [self._joins[name]]
         }
 
-    def whole(self) -> dict[str, Any]:
-        """Plans that leave nothing out, as a decision has them: for joins that have come since it was made."""
-        return self.documents({name: join.everything for name, join in self._joins.items()})
+    def completed(self, decided: Mapping[str, Any]) -> dict[str, Any]:
+        """What was decided, with plans that leave nothing out for joins that have come since."""
+        later = {name: join.everything for name, join in self._joins.items() if join.stage.name not in decided}
+        return {**decided, **self.documents(later)}
 
     def gone(self) -> dict[str, JoinPlan]:
         """Everything left out that can be."""

@@ -229,7 +229,7 @@ class Loop:
         about: dict[str, Any] = {"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held}
         decision = self._decide(about | {"splitting": splitting(self.spark)}, found, interval)
         self.shedding.subsets.restore(decision["shed"]["subsets"])
-        self._keeping.drops = JoinDrops(self.shedding.joins.whole() | decision["shed"]["joins"], self.batch)
+        self._keeping.drops = JoinDrops(self.shedding.joins.completed(decision["shed"]["joins"]), self.batch)
         with plain_errors(), ThreadPoolExecutor(1) as aside, ExitStack() as held_back:
             watch.lap("decide")
             pieces = {name: [piece.df for piece in own.pieces] for name, own in found.items()}
