@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from headgate.operators.join_dropping import ShedSide
@@ -27,8 +27,8 @@ class Room:
     sides: Mapping[str, ShedSide]
     worth: Mapping[str, Worth]
 
-    def ranks(self, df: DataFrame, which: str) -> list[Column]:
-        """What the tuples of a side are ranked by."""
+    def ranks(self, df: DataFrame, which: str) -> list[str]:
+        """What the tuples of a side are ranked by, as SQL."""
         side, worth = self.sides[which], self.worth[which]
         value = f"{worth.others!r}D"
         if side.key is not None and worth.known:
@@ -37,7 +37,7 @@ class Room:
             )
             value = f"CASE WHEN ({side.key}) IS NULL THEN 0D {cases} ELSE {value} END"
         until = f"CAST({position(df, side.place)} AS DOUBLE) + {literal(side.window)}"
-        return [F.expr(value).alias(_WORTH), F.expr(until).alias(_UNTIL)]
+        return [f"{value} AS {_WORTH}", f"{until} AS {_UNTIL}"]
 
     def most_useful(self, tuples: DataFrame) -> DataFrame:
         """As many as there is room for."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from headgate.operators.aggregate import aggregate
 from headgate.operators.distinct import distinct
@@ -23,13 +22,13 @@ def lower(node: Node, streams: Mapping[str, DataFrame], strategy: Strategy | Non
     """The answer of a plan over bounded streams by name; `strategy` overrides the planner where it applies."""
     match node:
         case Source(name=name, columns=columns, numbered=numbered):
-            df = streams[name].select(*(F.col(quoted(c.name)) for c in columns))
+            df = streams[name].selectExpr(*(quoted(c.name) for c in columns))
             return with_row_numbers(df, ROW_NUM) if numbered else df
         case Filter(input=below, predicate=predicate):
             return lower(below, streams, strategy).where(text(predicate))
         case Project(input=below, columns=columns):
             df = lower(below, streams, strategy)
-            return df.select(*(F.expr(text(c.expression)).alias(c.name) for c in columns))
+            return df.selectExpr(*(f"{text(c.expression)} AS {quoted(c.name)}" for c in columns))
         case Union(inputs_=inputs, numbered=numbered):
             df = reduce(DataFrame.union, (lower(i, streams, strategy) for i in inputs))
             return with_row_numbers(df, ROW_NUM) if numbered else df

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from headgate.errors import BindError
 from headgate.lang import Query, parse_query
@@ -66,7 +65,7 @@ def answer(plan: Node, frames: Mapping[str, DataFrame], strategy: Strategy | Non
     """The result rows of a bound plan: its columns, then the sampling rate, which is 1 for an exact answer."""
     with plain_errors():
         rows = lower(plan, frames, strategy)
-        return rows if SAMPLING_RATE in rows.columns else rows.withColumn(SAMPLING_RATE, F.lit(1.0))
+        return rows if SAMPLING_RATE in rows.columns else rows.selectExpr("*", f"1.0D AS {SAMPLING_RATE}")
 
 
 def catalog_of(frames: Mapping[str, DataFrame], tables: Collection[str] = ()) -> Catalog:

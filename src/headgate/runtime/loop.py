@@ -40,7 +40,7 @@ from headgate.operators.ingest import (
 )
 from headgate.operators.lower import lower
 from headgate.operators.numbering import with_row_numbers
-from headgate.operators.sql import stacked
+from headgate.operators.sql import quoted, stacked
 from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE
 from headgate.plan.stages import origins, tables_of
 from headgate.progress import (
@@ -237,7 +237,9 @@ class Loop:
             first, tables = self.levels[0], self._tables.now(self._looked_into)
             streams = self._looked_up(first, batches, tables)
             # Joins need not wait for punctuation. Whether tuples are late is found out meanwhile.
-            matching = aside.submit(self._matched, first, self._new_tuples(first.joining, streams, {}))
+            to_match = self._new_tuples(first.joining, streams, {})
+            # Their plan is made first: what else the batch does would only hold up the longest of its jobs.
+            matching = aside.submit(self._write_pairs, self._pairs(first, to_match))
             sampling = self.shedding.sampling(self.batch, decision["shed"]["rates"])
             samples = self._samples(found, sampling, held_back)
             left_out = LeftOut(first, sampling, found, batches)
@@ -266,13 +268,14 @@ class Loop:
                 boxes = {name: written_places(box) for name, box in punctuated.boxes.items()}
                 manifest = replace(manifest, closed=manifest.closed | now_closed, boxes=manifest.boxes | boxes)
                 manifest = heard(level, manifest, punctuated)
-                new = self._new_tuples(level.joining | level.holding, streams, figures)
+                # Whether tuples are late was not known when they set out to meet others.
+                anew = level is not first or self._has_late(level.read_by_joins & streams.keys(), figures)
+                new = self._new_tuples(level.holding, streams, figures)
+                new |= self._new_tuples(level.joining, streams, figures) if anew else to_match
                 counts = self._close(level, streams, manifest, closing, new, left_out)
                 manifest = self._keeping.kept(level, self.manifest, manifest, new, self.batch)
                 matches = matching.result() if level is first else {}
-                if level is not first or self._has_late(level.read_by_joins & streams.keys(), figures):
-                    matches = self._matched(level, new)
-                counts |= matches
+                counts |= self._write_pairs(self._pairs(level, new)) if anew else matches
                 streams |= {name: [self._stream(name)] for name in counts if name not in self.queries}
                 given |= counts
             watch.lap("close")
@@ -620,21 +623,24 @@ class Loop:
         for name, stage in level.holding.items():
             if (found := self._keeping.decided(stage, self.manifest, manifest, new)) is not None:
                 parts.append(found.select(F.struct("*").alias(name)))
-        counts = self._write(parts)
+        counts = self._write(parts, sum(self.reports[-1].answers.values()) if self.reports else None)
         reach("closed")
         return counts
 
-    def _matched(self, level: Level, new: Mapping[str, DataFrame]) -> dict[str, int]:
-        """The pairs of the joins of a level, which need no punctuation; gives them by stage."""
+    def _pairs(self, level: Level, new: Mapping[str, DataFrame]) -> list[DataFrame]:
+        """The pairs of the joins of a level, which need no punctuation, each in a column of its own."""
         pairs = {name: self._keeping.pairs(stage, self.manifest, new) for name, stage in level.joining.items()}
-        parts = [df.select(F.struct("*").alias(name)) for name, df in pairs.items() if df is not None]
-        counts = self._write(parts)
+        return [df.selectExpr(f"struct(*) AS {quoted(name)}") for name, df in pairs.items() if df is not None]
+
+    def _write_pairs(self, pairs: Sequence[DataFrame]) -> dict[str, int]:
+        """Writes pairs, and gives how many there are by stage."""
+        # They are found by the tasks that write them: all that may meet counts, however little comes of it.
+        counts = self._write(pairs, sum(f.rows for f in self.manifest.tuples) if self.reports else None)
         reach("matched")
         return counts
 
-    def _write(self, parts: Sequence[DataFrame]) -> dict[str, int]:
+    def _write(self, parts: Sequence[DataFrame], expected: int | None) -> dict[str, int]:
         """Writes the answers of stages, and gives how many there are."""
-        expected = sum(self.reports[-1].answers.values()) if self.reports else None
         written = self._answers.write(parts, self.batch, expected, looked_at=self._overload is not None)
         self._outlooks |= written.outlooks
         return written.counts

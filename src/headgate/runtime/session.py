@@ -141,6 +141,8 @@ def _defaults() -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": "2000",
         # What is held in memory is held for one batch: packing it would take longer than to read it once more.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        # Else each step of a plan first tells Spark where in Python it is made: half of all calls to the JVM.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} {_HUGE_METHODS}",

@@ -51,6 +51,7 @@ class Tuples:
 
     def __init__(self, spark: SparkSession, root: Folder, state: State, keepers: Sequence[Keeper]) -> None:
         self._spark, self._root, self._state, self.keepers = spark, root, state, keepers
+        self._last_read: tuple[tuple[str, ...], DataFrame] | None = None
 
     def of(self, stage: str) -> list[Keeper]:
         """What a stage keeps: both sides of a join, or the tuples of an aggregate."""
@@ -63,9 +64,15 @@ class Tuples:
         if not paths:
             return None
         column = quoted(keeper.column)
-        schema = StructType([StructField(keeper.column, keeper.schema)])
-        rows = self._spark.read.schema(schema).parquet(*paths).where(f"{column} IS NOT NULL").select(f"{column}.*")
+        rows = self._read(tuple(paths)).where(f"{column} IS NOT NULL").selectExpr(f"{column}.*")
         return keeper.side.live(rows, told)
+
+    def _read(self, paths: tuple[str, ...]) -> DataFrame:
+        """Files of tuples. Both sides of a join are mostly in the same ones, which are looked for once."""
+        if self._last_read is None or self._last_read[0] != paths:
+            schema = StructType([StructField(keeper.column, keeper.schema) for keeper in self.keepers])
+            self._last_read = paths, self._spark.read.schema(schema).parquet(*paths)
+        return self._last_read[1]
 
     def add(self, manifest: Manifest, batch: int, depth: int, new: Mapping[str, DataFrame], told: Told) -> Manifest:
         """The manifest with those of the new tuples of each side that are needed from now on."""
@@ -119,9 +126,9 @@ class Tuples:
         figures, rooms = [], {room.stage: room for room in full}
         for i, (column, df) in enumerate(live.items()):
             keeper = next(k for k in self.keepers if k.column == column)
-            place = F.expr(f"CAST({position(df, keeper.side.attributes[0])} AS DOUBLE)").alias(_PLACE)
+            place = f"CAST({position(df, keeper.side.attributes[0])} AS DOUBLE) AS {_PLACE}"
             ranks = rooms[keeper.stage].ranks(df, keeper.side.which) if keeper.stage in rooms else []
-            parts[column] = df.select(F.struct("*").alias(column), place, *ranks)
+            parts[column] = df.selectExpr(f"struct(*) AS {quoted(column)}", place, *ranks)
             own = f"CASE WHEN {quoted(column)} IS NOT NULL THEN {_PLACE} END"
             figures += [f"min({own}) AS first_{i}", f"max({own}) AS last_{i}", f"count({quoted(column)}) AS count_{i}"]
         observed = Observation()
