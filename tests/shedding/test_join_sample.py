@@ -20,10 +20,11 @@ from headgate.shedding.join_coins import (
     bucket,
     buckets,
     buckets_met,
-    flips,
     in_sample,
     kept_for,
-    meets,
+    last_slot,
+    slot_at,
+    slot_succeeds,
     slots,
     success,
 )
@@ -103,16 +104,18 @@ def test_by_slots_each_is_as_likely_and_the_variance_is_within_the_spread(partne
     in_all, kept, lifetimes, counts = np.zeros(10), 0, 0.0, []
     came = np.zeros(10)
     for _ in range(trials):
-        coins = flips(rng.integers(0, 1 << 62, cut).tolist(), rate)
+        last, *coins = rng.integers(0, CIRCLE, 1 + cut).tolist()
+        last = last_slot(last, rate, cut)
         ages = rng.uniform(0, window, rng.poisson(partners))
-        ours = [meets(coins, age, window) for age in ages.tolist()]
+        at = [slot_at(age, cut, window) for age in ages.tolist()]
+        ours = [slot_succeeds(slot, last, coins[slot], rate) for slot in at]
         tenths = (ages / window * 10).astype(int)
         came += np.bincount(tenths, minlength=10)
         in_all += np.bincount(tenths[ours], minlength=10)
-        kept += any(coins)
-        lifetimes += kept_for(coins, window)
+        kept += last >= 0
+        lifetimes += kept_for(last, cut, window)
         counts.append(sum(ours) - rate * len(ours))
-        assert all(age < kept_for(coins, window) for age, met in zip(ages, ours, strict=True) if met)
+        assert all(age < kept_for(last, cut, window) for age, met in zip(ages, ours, strict=True) if met)
     # Pairs at any age have the same chance. Those of a slot share a coin, so counts vary as much as the spread allows.
     deviations = (in_all - came * rate) ** 2 / (came * rate * (1 - rate) * spread)
     assert stats.chi2.sf(deviations.sum(), 10) > 0.01
@@ -122,6 +125,15 @@ def test_by_slots_each_is_as_likely_and_the_variance_is_within_the_spread(partne
     assert kept / trials == pytest.approx(1 - (1 - rate) ** cut, rel=0.05)
     price = by_slots_cost(np.array([partners]), np.array([cut]), JoinCosts(0, 1, 0), rate)[0] / partners
     assert lifetimes / trials / window == pytest.approx(price, rel=0.05)
+
+
+@given(places, rates, st.integers(1, 64))
+def test_the_last_success_is_where_it_would_be_coin_by_coin(place: int, rate: float, cut: int) -> None:
+    # The chance that all coins behind a slot say no is what the place has to be below.
+    last, uniform = last_slot(place, rate, cut), (place + 1) / CIRCLE
+    assert -1 <= last < cut
+    assert last == cut - 1 or uniform <= (1 - rate) ** (cut - 1 - last) * (1 + 1e-9)
+    assert last == -1 or uniform >= (1 - rate) ** (cut - last) * (1 - 1e-9)
 
 
 def test_a_coin_for_each_expected_partner_loses_those_that_nobody_expected() -> None:
@@ -216,7 +228,7 @@ def test_tuples_cost_and_give_what_was_planned(part: float) -> None:
             else:
                 coins = rng.random((len(age), cut)) < plan.rate
                 kept = int(coins.any(axis=1).sum())
-                lasts = np.array([kept_for(row, window) for row in coins.tolist()])
+                lasts = window * (np.arange(1, cut + 1) * coins).max(axis=1) / cut
                 candidates = age < lasts[:, None]
                 slot = np.clip(age * cut / window, 0, cut - 1).astype(int)
                 chosen = np.take_along_axis(coins, slot, axis=1)

@@ -23,7 +23,7 @@ from headgate.operators.matching import Side, Which, matched
 from headgate.operators.sql import literal, moving, position, quoted, stacked
 from headgate.plan.nodes import SAMPLING_RATE, Band, Join
 from headgate.progress import Punctuation
-from headgate.shedding.join_coins import CIRCLE
+from headgate.shedding.join_coins import CIRCLE, misses
 from headgate.shedding.join_cost import Shares
 from headgate.shedding.join_plan import PairSample, PairSubset
 from headgate.windows import Number
@@ -133,12 +133,17 @@ class SampledSide(ShedSide):
     def flipped(self, df: DataFrame, plan: PairSample) -> DataFrame:
         """New tuples, tossed, with what is kept of their coins."""
         cut = plan.coins.left if self.which == "left" else plan.coins.right
-        rate = moving(f"{plan.rate!r}D", COIN)
-        success = f"{rate} * {CIRCLE}D"
-        flips = [f"CASE WHEN pmod(xxhash64({COIN}, {i}L), {CIRCLE}L) < {success} THEN {i} END" for i in range(cut or 0)]
-        last = f"coalesce({', '.join(reversed(flips))}, -1)" if flips else "0"
+        rate, many = moving(f"{plan.rate!r}D", COIN), moving(cut or 0, COIN)
+        last = "0"
+        if cut is not None:
+            place = f"(pmod(xxhash64({COIN}, -1L), {CIRCLE}L) + 1) / {CIRCLE}D"
+            last = f"greatest({many} - 1 - floor(ln({place}) * {moving(f'{misses(plan.rate)!r}D', COIN)}), -1L)"
         return df.withColumns(
-            {_RATE: F.expr(rate), _SLOTS: F.expr(f"{cut or 0}"), _LAST: F.expr(f"CAST({last} AS INT)")}
+            {
+                _RATE: F.expr(rate),
+                _SLOTS: F.expr(f"CAST({many} AS INT)"),
+                _LAST: F.expr(f"CAST({last} AS INT)"),
+            }
         )
 
     @property
@@ -172,29 +177,38 @@ def subset_pairs(
 ) -> DataFrame | None:
     """The pairs with a tuple of this batch that are not left out; None where there can be none."""
     if plan.exact:
-        before, now = ([None if df is None else df.drop(COIN) for df in dfs] for dfs in (kept, new))
-        return matched(node, before, now, by_hash=True)
-    left, right = sides
-    pairs = []
-    if new[1] is not None and (stock := _stock(left, plan, kept[0], new[0])) is not None:
-        looking = hashed(right.looking(plan, new[1]).drop(COIN))
-        found = join(node, stock, looking, near=True)
-        pairs.append(found.where(f"{_NEW_AT} IS NULL OR {_NEW_AT} <= {position(looking, right.place)}"))
-    if new[0] is not None and (stock := _stock(right, plan, kept[1], new[1])) is not None:
-        looking = hashed(left.looking(plan, new[0]).drop(COIN))
-        found = join(node, looking, stock, near=True)
-        pairs.append(found.where(f"{_NEW_AT} IS NULL OR {_NEW_AT} < {position(looking, left.place)}"))
+        old, fresh = ([None if df is None else df.drop(COIN) for df in dfs] for dfs in (kept, new))
+        return matched(node, old, fresh, by_hash=True)
+    looking = [None if df is None else s.looking(plan, df).drop(COIN) for s, df in zip(sides, new, strict=True)]
+    stock = []
+    for side, *own in zip(sides, kept, new, strict=True):
+        before, now = (None if df is None else side.kept(plan, df).drop(COIN) for df in own)
+        stock.append(_stock(side, before, now))
+    return _met(node, sides, stock, looking)
+
+
+def _met(
+    node: Join, sides: Sequence[ShedSide], stock: Sequence[DataFrame | None], looking: Sequence[DataFrame | None]
+) -> DataFrame | None:
+    """The pairs of new tuples that look for others with those that can be found: of two new ones, the earlier is."""
+    (left, right), pairs = sides, []
+    if looking[1] is not None and stock[0] is not None:
+        found = join(node, stock[0], hashed(looking[1]), near=True)
+        pairs.append(found.where(f"{_NEW_AT} IS NULL OR {_NEW_AT} <= {position(looking[1], right.place)}"))
+    if looking[0] is not None and stock[1] is not None:
+        found = join(node, hashed(looking[0]), stock[1], near=True)
+        pairs.append(found.where(f"{_NEW_AT} IS NULL OR {_NEW_AT} < {position(looking[0], left.place)}"))
     return stacked(pairs).drop(_NEW_AT) if pairs else None
 
 
-def _stock(side: ShedSide, plan: PairSubset, kept: DataFrame | None, new: DataFrame | None) -> DataFrame | None:
-    """The tuples of a side that can be found: those kept before, and the new ones that are kept, with their places."""
+def _stock(side: ShedSide, kept: DataFrame | None, new: DataFrame | None) -> DataFrame | None:
+    """The tuples of a side that can be found: those kept before, and new ones, with their places."""
     parts = []
     for df, at in ((kept, None), (new, side.place)):
         if df is not None:
             place = position(df, side.place)
             own = place if at is not None else f"CASE WHEN false THEN {place} END"
-            parts.append(side.kept(plan, df).withColumn(_NEW_AT, F.expr(own)).drop(COIN))
+            parts.append(df.withColumn(_NEW_AT, F.expr(own)))
     return stacked(parts) if parts else None
 
 
@@ -206,31 +220,37 @@ def sampled_pairs(
     new: Sequence[DataFrame | None],
 ) -> DataFrame | None:
     """The pairs with a tuple of this batch that are in the sample, each with its rate; None where there can be none."""
-    before, fresh = (
-        [None if df is None else _named(side, df) for side, df in zip(sides, dfs, strict=True)] for dfs in (kept, new)
-    )
-    found = matched(node, before, fresh, by_hash=True)
+    looking = [None if df is None else _named(side, df) for side, df in zip(sides, new, strict=True)]
+    stock = []
+    for side, before, now in zip(sides, kept, new, strict=True):
+        # Those that no coin speaks for are found by nobody, but look for the earlier ones of the other side.
+        found_by = (before, None if now is None else now.where(side.succeeds))
+        stock.append(_stock(side, *(None if df is None else _named(side, df) for df in found_by)))
+    found = _met(node, sides, stock, looking)
     if found is None:
         return None
     left, right = sides
     here, there = position(found, left.place), position(found, right.place)
     coins = [_of(side.which, COIN) for side in sides]
-    now = moving(f"{plan.rate!r}D", coins[0])
-    rate, slots, coin = (f"CASE WHEN {here} <= {there} THEN {_of('left', c)} ELSE {_of('right', c)} END" for c in _KEPT)
+    current = moving(f"{plan.rate!r}D", coins[0])
+    rate, slots, last, coin = (
+        f"CASE WHEN {here} <= {there} THEN {_of('left', c)} ELSE {_of('right', c)} END" for c in _KEPT
+    )
     window = f"CASE WHEN {here} <= {there} THEN {literal(left.window)} ELSE {literal(right.window)} END"
     slot = f"least(CAST(floor(abs({here} - {there}) * ({slots}) / ({window})) AS BIGINT), CAST({slots} AS BIGINT) - 1)"
     places = " + ".join(f"pmod({c}, {CIRCLE}L)" for c in coins)
-    by_pairs = f"pmod({places}, {CIRCLE}L) < least({rate}, {now}) * {CIRCLE}D"
-    by_slots = f"pmod(xxhash64({coin}, {slot}), {CIRCLE}L) < ({rate}) * {CIRCLE}D"
+    by_pairs = f"pmod({places}, {CIRCLE}L) < least({rate}, {current}) * {CIRCLE}D"
+    says_yes = f"pmod(xxhash64({coin}, {slot}), {CIRCLE}L) < ({rate}) * {CIRCLE}D"
+    by_slots = f"({slot} = ({last}) OR ({slot} < ({last}) AND {says_yes}))"
     # A rate that is lower than when the earlier tuple was read is made up for by a coin of the pair's own.
-    thinned = f"pmod(xxhash64({', '.join(coins)}), {CIRCLE}L) * ({rate}) < {now} * {CIRCLE}D"
+    thinned = f"pmod(xxhash64({', '.join(coins)}), {CIRCLE}L) * ({rate}) < {current} * {CIRCLE}D"
     taken = f"CASE WHEN ({slots}) = 0 THEN {by_pairs} ELSE {by_slots} AND {thinned} END"
     names = [_of(side.which, field.name) for side in sides for field in side.extra]
-    return found.where(taken).withColumn(SAMPLING_RATE, F.expr(f"least({rate}, {now})")).drop(*names)
+    return found.where(taken).withColumn(SAMPLING_RATE, F.expr(f"least({rate}, {current})")).drop(*names)
 
 
 #: What of the earlier tuple decides about a pair.
-_KEPT = (_RATE, _SLOTS, COIN)
+_KEPT = (_RATE, _SLOTS, _LAST, COIN)
 
 
 def _named(side: SampledSide, df: DataFrame) -> DataFrame:

@@ -9,8 +9,9 @@ pair is more likely than another. There are two kinds:
   that are not in the sample are never looked at. But each tuple has to be kept: some partner may come from its arc.
 - *by slots*. The time for which a tuple is kept is cut into slots, with a coin for each, the hash of its identity and
   the slot's number. A pair is in the sample if the coin of its earlier tuple for the age at which the later one comes
-  says so. A tuple without a success is never kept, one with some is let go behind the last. But partners in the same
-  slot share a coin, which widens the variance of a count by the mean number of partners in a slot.
+  says so. A tuple without a success is never kept, one with some is let go behind the last, which is drawn first: so
+  there may be any number of slots. But partners in the same slot share a coin, which widens the variance of a count by
+  the mean number of partners in a slot.
 
 By slots, a tuple has to be kept all the same until no earlier one of the other side can come: that one has the coin.
 """
@@ -18,7 +19,6 @@ By slots, a tuple has to be kept all the same until no earlier one of the other 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from headgate.errors import FlowError
 
@@ -69,23 +69,39 @@ def slots(partners: float, spread: float) -> int | None:
     return None if spread == 1 else max(1, math.ceil(partners / (spread - 1)))
 
 
-def flips(hashes: Sequence[int], rate: float) -> tuple[bool, ...]:
-    """The coins of a tuple, by the hashes of its identity with 0, 1, 2 and so on, one for each slot."""
-    return tuple(h % CIRCLE < success(rate) for h in hashes)
+def last_slot(place: int, rate: float, cut: int) -> int:
+    """The last of a tuple's slots with a success, by a place on the circle; -1 for a tuple without one.
+
+    How many coins say no, from the last one back, is what it takes a coin to say yes.
+
+    >>> last_slot(CIRCLE - 1, rate=0.5, cut=4), last_slot(CIRCLE // 4, rate=0.5, cut=4), last_slot(0, rate=0.5, cut=4)
+    (3, 2, -1)
+    """
+    return max(cut - 1 - math.floor(math.log((place + 1) / CIRCLE) * misses(rate)), -1)
 
 
-def kept_for(coins: Sequence[bool], window: float) -> float:
+def misses(rate: float) -> float:
+    """What the logarithm of a uniform number has to be multiplied with to have the coins that say no in a row."""
+    return 0.0 if success(rate) == CIRCLE else 1 / math.log1p(-max(rate, 1 / CIRCLE))
+
+
+def kept_for(last: int, cut: int, window: float) -> float:
     """How long a tuple is kept: until the end of its last slot with a success, and not at all without one.
 
-    >>> kept_for((False, True, False, False), window=60), kept_for((False, False), window=60)
+    >>> kept_for(1, cut=4, window=60), kept_for(-1, cut=4, window=60)
     (30.0, 0.0)
     """
-    return window * max((slot + 1 for slot, coin in enumerate(coins) if coin), default=0) / len(coins)
+    return window * (last + 1) / cut
 
 
-def meets(coins: Sequence[bool], age: float, window: float) -> bool:
-    """Whether a tuple and one that is later by `age` are in the sample; the window's end is in the last slot."""
-    return coins[min(int(age * len(coins) / window), len(coins) - 1)]
+def slot_at(age: float, cut: int, window: float) -> int:
+    """The slot of a tuple in which one comes that is later by `age`; the window's end is in the last."""
+    return min(int(age * cut / window), cut - 1)
+
+
+def slot_succeeds(slot: int, last: int, coin: int, rate: float) -> bool:
+    """Whether those who come in a slot are in the sample, by the hash of the tuple's identity with the slot."""
+    return slot == last or (slot < last and coin % CIRCLE < success(rate))
 
 
 def success(rate: float) -> int:

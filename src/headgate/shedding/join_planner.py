@@ -16,8 +16,6 @@ from headgate.shedding.join_semantic import KeyPlan, by_keys, filled, kept_sides
 from headgate.shedding.join_work import Prices, carried_out, work
 from headgate.shedding.policy import BY_KEY, Sample, Subset
 
-#: A tuple flips so many coins at most; more would cost more than they save.
-_SLOTS = 32
 #: Of a budget that does not even suffice for all tuples to look for others, so much goes into looking.
 _LOOKING = 0.5
 #: How much more than random shedding the ranking of keys has to promise, as rates are never quite as they were counted.
@@ -27,7 +25,7 @@ _HALVINGS = 8
 #: The part of `max_state` that is planned with: as long as it suffices, nothing has to be evicted.
 _ROOM = 0.9
 #: Pairs are sampled at this rate at least: it adds little to what has to be done anyway.
-_LEAST = 0.01
+_LEAST = 0.001
 #: What results cost where only they count.
 _RESULTS = JoinCosts(0.0, 0.0, 1.0)
 
@@ -176,7 +174,7 @@ def sampled_always(policy: Sample, loads: KeyLoads | None, prices: Prices, scale
         return PairSample(rate)
     whole, costs = _passing(loads, scale), prices.costs(loads, 1.0)
     partners = np.array([whole.left_partners, whole.right_partners])
-    found = [_cut(p, policy.spread) for p in partners.tolist()]
+    found = [slots(p, policy.spread) for p in partners.tolist()]
     cut = np.array([m or np.inf for m in found])
     less = by_slots_cost(partners, cut, costs, rate) < by_pairs_cost(partners, costs, rate)
     coins = Coins(*(m if slot else None for m, slot in zip(found, less.tolist(), strict=True)))
@@ -189,20 +187,11 @@ def sampled_within(policy: Sample, loads: KeyLoads, prices: Prices, scale: float
     look = prices.looking * (whole.left_rate + whole.right_rate)
     costs = prices.costs(loads, 1.0)
     found = sample(KeyLoads({}, whole), costs, max(0.0, budget - look), policy.spread)
-    coins = [m if m is None or m <= _SLOTS else None for m in (found.others.left, found.others.right)]
-    # Slots that are cut off are those of tuples with many partners, for which pairs decide, as a rule.
-    powers = [None if m is None else 1 << (m - 1).bit_length() for m in coins]
     rate = max(found.rate, _LEAST)
     missing = "" if rate == found.rate else ", or less: to keep the tuples takes more time than there is"
-    return PairSample(rate, Coins(*powers), f"there is time for {rate:.3g} of the pairs{missing}")
+    return PairSample(rate, found.others, f"there is time for {rate:.3g} of the pairs{missing}")
 
 
 def _passing(loads: KeyLoads, scale: float) -> JoinLoad:
     """The join as one component, with as many pairs as come out."""
     return replace(loads.whole, selectivity=min(1.0, loads.whole.selectivity * scale))
-
-
-def _cut(partners: float, spread: float) -> int | None:
-    """The slots of a tuple: powers of two, as each number of them is a code of its own for Spark."""
-    found = slots(partners, spread)
-    return None if found is None or found > _SLOTS else 1 << (found - 1).bit_length()
