@@ -39,8 +39,9 @@ _SPEC = "_hg_spec"
 #: From this many panes on that all closing windows hold, they are merged first, which costs a shuffle.
 _COMMON = 16
 _BEFORE_ALL = -(1 << 62)
-#: So many kinds of closing windows are answered in one pass: with more of them, Spark no longer compiles the code.
-_KINDS_A_PASS = 24
+#: So many kinds of closing windows are answered in one pass. A query that comes or goes has the code of its pass
+#: compiled anew, and that of no other; with many kinds in one, Spark does not compile it at all.
+_KINDS_A_PASS = 8
 
 
 @dataclass(frozen=True)
