@@ -43,8 +43,8 @@ def run(spark: SparkSession, console: Console, rows: int) -> None:
         if rate * seconds * _FILES > rows:
             continue
         folder = _both_ways(spark, rate, seconds)
-        flow(spark, folder)  # To warm up.
-        theirs, ours = native(spark, folder), flow(spark, folder)
+        for _ in range(2):  # The first time, to warm up.
+            theirs, ours = native(spark, folder), flow(spark, folder)
         figures = [f for m in (theirs, ours) for f in (f"{m.seconds:.2f}", f"{m.rows:,}", f"{m.bytes / 1e6:.0f}")]
         table.add_row(f"{rate:,}", str(seconds), *figures, f"{theirs.seconds / ours.seconds:.1f}")
     console.print(table)
