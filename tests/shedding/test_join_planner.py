@@ -117,6 +117,18 @@ def test_a_sample_takes_as_long_as_it_may(spread: float) -> None:
     assert (plan.coins.left is None) == (spread == 1)
 
 
+@pytest.mark.parametrize("budget", [0.0, 0.01])
+def test_a_sample_that_there_is_no_time_for_keeps_few_tuples(budget: float) -> None:
+    load = loads(skew=0.0, keys=2_000)
+    plan = sampled_within(Sample(), load, PRICES, 1.0, budget)
+    assert "or less" in plan.why
+    assert 0 < work(load, plan).kept < 0.25 * sampled_kept(load)
+
+
+def sampled_kept(load: KeyLoads) -> float:
+    return work(load, sampled_always(Sample(), load, PRICES)).kept
+
+
 def test_statistics_follow_the_streams() -> None:
     statistics = JoinStatistics((200.0, 100.0))
     assert not statistics.known

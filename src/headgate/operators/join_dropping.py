@@ -133,18 +133,12 @@ class SampledSide(ShedSide):
     def flipped(self, df: DataFrame, plan: PairSample) -> DataFrame:
         """New tuples, tossed, with what is kept of their coins."""
         cut = plan.coins.left if self.which == "left" else plan.coins.right
-        rate, many = moving(f"{plan.rate!r}D", COIN), moving(cut or 0, COIN)
-        last = "0"
-        if cut is not None:
-            place = f"(pmod(xxhash64({COIN}, -1L), {CIRCLE}L) + 1) / {CIRCLE}D"
-            last = f"greatest({many} - 1 - floor(ln({place}) * {moving(f'{misses(plan.rate)!r}D', COIN)}), -1L)"
-        return df.withColumns(
-            {
-                _RATE: F.expr(rate),
-                _SLOTS: F.expr(f"CAST({many} AS INT)"),
-                _LAST: F.expr(f"CAST({last} AS INT)"),
-            }
-        )
+        # The same code for both kinds of coins, which is warm when it is needed.
+        rate, many, scale = (moving(n, COIN) for n in (f"{plan.rate!r}D", cut or 0, f"{misses(plan.rate)!r}D"))
+        place = f"(pmod(xxhash64({COIN}, -1L), {CIRCLE}L) + 1) / {CIRCLE}D"
+        last = f"greatest({many} - 1 - floor(ln({place}) * {scale}), -1L)"
+        columns = {_RATE: rate, _SLOTS: f"CAST({many} AS INT)", _LAST: f"CAST({last} AS INT)"}
+        return df.withColumns({name: F.expr(sql) for name, sql in columns.items()})
 
     @property
     def succeeds(self) -> str:

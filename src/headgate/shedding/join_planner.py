@@ -172,24 +172,27 @@ def sampled_always(policy: Sample, loads: KeyLoads | None, prices: Prices, scale
     rate = policy.rate or 1.0
     if rate == 1 or loads is None:
         return PairSample(rate)
-    whole, costs = _passing(loads, scale), prices.costs(loads, 1.0)
-    partners = np.array([whole.left_partners, whole.right_partners])
-    found = [slots(p, policy.spread) for p in partners.tolist()]
-    cut = np.array([m or np.inf for m in found])
-    less = by_slots_cost(partners, cut, costs, rate) < by_pairs_cost(partners, costs, rate)
-    coins = Coins(*(m if slot else None for m, slot in zip(found, less.tolist(), strict=True)))
+    coins = _coins(policy, _passing(loads, scale), prices.costs(loads, 1.0), rate)
     return PairSample(rate, coins, f"{rate:.3g} of the pairs are taken always")
 
 
 def sampled_within(policy: Sample, loads: KeyLoads, prices: Prices, scale: float, budget: float) -> PairSample:
     """The largest sample that so many seconds a batch pay for."""
-    whole = _passing(loads, scale)
+    whole, costs = _passing(loads, scale), prices.costs(loads, 1.0)
     look = prices.looking * (whole.left_rate + whole.right_rate)
-    costs = prices.costs(loads, 1.0)
-    found = sample(KeyLoads({}, whole), costs, max(0.0, budget - look), policy.spread)
-    rate = max(found.rate, _LEAST)
-    missing = "" if rate == found.rate else ", or less: to keep the tuples takes more time than there is"
-    return PairSample(rate, found.others, f"there is time for {rate:.3g} of the pairs{missing}")
+    affordable = sample(KeyLoads({}, whole), costs, max(0.0, budget - look), policy.spread).rate
+    rate = max(affordable, _LEAST)
+    missing = "" if rate == affordable else ", or less: that tuples look for others takes all the time there is"
+    return PairSample(rate, _coins(policy, whole, costs, rate), f"there is time for {rate:.3g} of the pairs{missing}")
+
+
+def _coins(policy: Sample, whole: JoinLoad, costs: JoinCosts, rate: float) -> Coins:
+    """The coins that cost less at a rate, side by side."""
+    partners = np.array([whole.left_partners, whole.right_partners])
+    found = [slots(p, policy.spread) for p in partners.tolist()]
+    cut = np.array([m or np.inf for m in found])
+    less = by_slots_cost(partners, cut, costs, rate) < by_pairs_cost(partners, costs, rate)
+    return Coins(*(m if by_slots else None for m, by_slots in zip(found, less.tolist(), strict=True)))
 
 
 def _passing(loads: KeyLoads, scale: float) -> JoinLoad:
