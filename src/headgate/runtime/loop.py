@@ -635,7 +635,8 @@ class Loop:
     def _write_pairs(self, pairs: Sequence[DataFrame]) -> dict[str, int]:
         """Writes pairs, and gives how many there are by stage."""
         # They are found by the tasks that write them: all that may meet counts, however little comes of it.
-        counts = self._write(pairs, sum(f.rows for f in self.manifest.tuples) if self.reports else None)
+        kept, last = sum(f.rows for f in self.manifest.tuples), self.reports[-1:]
+        counts = self._write(pairs, kept + last[0].rows if last else None)
         reach("matched")
         return counts
 
