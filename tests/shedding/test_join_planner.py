@@ -114,7 +114,7 @@ def test_a_sample_takes_as_long_as_it_may(spread: float) -> None:
     plan = sampled_within(Sample(spread=spread), load, PRICES, 1.0, 0.95 * everything)
     assert 0.01 <= plan.rate < 1
     assert PRICES.seconds(work(load, plan)) < everything
-    assert (plan.coins.left is None) == (spread == 1)
+    assert (plan.others.left is None) == (spread == 1)
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.01])

@@ -253,6 +253,27 @@ def test_frequent_keys_meet_by_pairs_and_rare_ones_by_slots() -> None:
     assert exact.rate <= plan.rate
 
 
+@pytest.mark.parametrize("exponent", [0.0, 0.7, 1.0, 1.3])
+@pytest.mark.parametrize("correlated", [True, False])
+def test_frequent_keys_that_nobody_counted_share_no_more_coins_than_the_spread_allows(
+    exponent: float, correlated: bool
+) -> None:
+    keys, counted, window, spread = 20_000, 200, 10.0, 1.25
+    left = 10_000 * zipf(keys, exponent)
+    right = left if correlated else np.random.default_rng(1).permutation(left)
+    some, others = (
+        KeyRates(10_000, {int(k): float(side[k]) for k in np.argsort(-side)[:counted]}) for side in (left, right)
+    )
+    loads = key_loads(some, others, window, window, keys)
+    plan = sample(loads, JoinCosts(1.0, 0.01, 0.05), 0.05 * sample(loads, JoinCosts(1.0, 0.01, 0.05), 1e9).cost, spread)
+    cuts = np.array([plan.coins(key).left or math.inf for key in range(keys)])
+    pairs = left * right * window
+    wider = 1 + float((pairs * right * window / cuts).sum() / pairs.sum())
+    print(f"exponent {exponent}: a variance of {wider:.2f} times that of independent pairs, rate {plan.rate:.3f}")
+    assert np.isfinite(cuts).any()
+    assert wider < 1 + 1.2 * (spread - 1)
+
+
 def test_no_budget_is_no_sample() -> None:
     _, loads = zipf_loads()
     assert sample(loads, JoinCosts(1.0, 0.1, 0.05), 0).rate < 1e-9

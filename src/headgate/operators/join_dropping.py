@@ -24,8 +24,7 @@ from headgate.operators.sql import literal, moving, position, quoted, stacked
 from headgate.plan.nodes import SAMPLING_RATE, Band, Join
 from headgate.progress import Punctuation
 from headgate.shedding.join_coins import CIRCLE, misses
-from headgate.shedding.join_cost import Shares
-from headgate.shedding.join_plan import PairSample, PairSubset
+from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset, alike
 from headgate.windows import Number
 
 #: The rate at which a tuple was read, the slots in which it flips its coins, or 0, and its last slot with a success.
@@ -71,13 +70,13 @@ class ShedSide(Side):
         others = threshold(getattr(plan.others, what))
         if not self._tells_apart(plan):
             return f"{COIN} < {moving(others, COIN)}"
-        limits = [others, *(threshold(getattr(shares, what)) for shares in _classes(plan))]
+        limits = [others, *(threshold(getattr(shares, what)) for shares in alike(plan.known))]
         return f"{COIN} < get(array({', '.join(map(literal, limits))}), {CLASS})"
 
-    def _tells_apart(self, plan: PairSubset) -> bool:
+    def _tells_apart(self, plan: JoinPlan) -> bool:
         return bool(plan.known) and self.key is not None
 
-    def classed(self, df: DataFrame, plan: PairSubset) -> DataFrame:
+    def classed(self, df: DataFrame, plan: JoinPlan) -> DataFrame:
         """Tuples with the class of their keys, if the plan has any: NULL without a key, and 0 for one it does not know.
 
         A plan names many keys. As a list they would take Spark longer to read than tuples take; so they are marked in
@@ -86,7 +85,7 @@ class ShedSide(Side):
         if not self._tells_apart(plan) or CLASS in df.columns:
             return df
         marks = bytearray(_PARTS)
-        for number, keys in enumerate(_classes(plan).values(), 1):
+        for number, keys in enumerate(alike(plan.known).values(), 1):
             for key in keys:
                 marks[key % _PARTS] = number
         mark = f"substring(X'{marks.hex()}', CAST(pmod({self.key}, {_PARTS}L) AS INT) + 1, 1)"
@@ -132,13 +131,16 @@ class SampledSide(ShedSide):
 
     def flipped(self, df: DataFrame, plan: PairSample) -> DataFrame:
         """New tuples, tossed, with what is kept of their coins."""
-        cut = plan.coins.left if self.which == "left" else plan.coins.right
+        cuts = [getattr(coins, self.which) or 0 for coins in (plan.others, *alike(plan.known))]
         # The same code for both kinds of coins, which is warm when it is needed.
-        rate, many, scale = (moving(n, COIN) for n in (f"{plan.rate!r}D", cut or 0, f"{misses(plan.rate)!r}D"))
+        rate, many, scale = (moving(n, COIN) for n in (f"{plan.rate!r}D", cuts[0], f"{misses(plan.rate)!r}D"))
+        if self._tells_apart(plan):
+            # A tuple without a key meets nobody.
+            many = f"coalesce(get(array({', '.join(map(literal, cuts))}), {CLASS}), 0L)"
         place = f"(pmod(xxhash64({COIN}, -1L), {CIRCLE}L) + 1) / {CIRCLE}D"
         last = f"greatest({many} - 1 - floor(ln({place}) * {scale}), -1L)"
         columns = {_RATE: rate, _SLOTS: f"CAST({many} AS INT)", _LAST: f"CAST({last} AS INT)"}
-        return df.withColumns({name: F.expr(sql) for name, sql in columns.items()})
+        return self.classed(df, plan).withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(CLASS)
 
     @property
     def succeeds(self) -> str:
@@ -253,14 +255,6 @@ def _named(side: SampledSide, df: DataFrame) -> DataFrame:
 
 def _of(which: Which, column: str) -> str:
     return f"{column}_{which}"
-
-
-def _classes(plan: PairSubset) -> dict[Shares, list[int]]:
-    """The keys that are treated alike."""
-    found: dict[Shares, list[int]] = {}
-    for key, shares in (plan.known or {}).items():
-        found.setdefault(shares, []).append(key)
-    return found
 
 
 def _common(types: Sequence[str]) -> str:

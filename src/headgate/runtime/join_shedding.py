@@ -23,7 +23,7 @@ from headgate.runtime.evaluate import answer
 from headgate.runtime.tuples import Keeper
 from headgate.shedding.join_cost import EVERYTHING, NOTHING
 from headgate.shedding.join_eviction import Worth, worth
-from headgate.shedding.join_plan import WARM, JoinPlan, PairSample, PairSubset, restored
+from headgate.shedding.join_plan import BY_PAIRS, WARM, JoinPlan, PairSample, PairSubset, restored
 from headgate.shedding.join_planner import dropped_always, sampled_always, sampled_within, within_room, within_time
 from headgate.shedding.join_statistics import JoinStatistics, Seen
 from headgate.shedding.join_work import Prices, Work
@@ -159,7 +159,10 @@ class _Shed:
     @property
     def counts_keys(self) -> bool:
         """Whether it matters which keys are frequent."""
-        return isinstance(self.policy, Subset) and self.policy.method in (None, BY_KEY)
+        if isinstance(self.policy, Sample):
+            # Where any two pairs are independent, all keys are treated alike.
+            return self.policy.spread > 1 and self.policy.rate != 1
+        return self.policy.method in (None, BY_KEY)
 
     def expected(self, tuples: Mapping[str, float] | None) -> Sequence[float]:
         """What comes to each side where streams bring so many tuples, or as many as they did of late."""
@@ -189,9 +192,11 @@ class _Shed:
         return plan
 
     @property
-    def warm(self) -> PairSubset:
+    def warm(self) -> JoinPlan:
         """Nothing left out, in the form of a plan that does: with keys of their own, where it would have such."""
         keys = self.statistics.frequent if self.counts_keys else ()
+        if isinstance(self.policy, Sample):
+            return PairSample(known=dict.fromkeys(keys, BY_PAIRS) or None, why=WARM)
         return PairSubset(known=dict.fromkeys(keys, EVERYTHING) or None, why=WARM)
 
     @property
@@ -288,7 +293,7 @@ class JoinShedding:
         found = {}
         for name, join in self._joins.items():
             plan = join.plan(tuples, prices, None if budgets is None else budgets.get(name))
-            found[name] = join.warm if warm and plan == PairSubset() else plan
+            found[name] = join.warm if warm and plan == join.everything else plan
         return found
 
     def documents(self, plans: Mapping[str, JoinPlan], tuples: Mapping[str, float] | None = None) -> dict[str, Any]:
@@ -349,7 +354,7 @@ class JoinShedding:
             found[name] = {
                 "plan": plan.why if plan is not None else "",
                 "shares": plan.others if isinstance(plan, PairSubset) else plan.rate if plan is not None else None,
-                "keys": len(plan.known or {}) if isinstance(plan, PairSubset) else 0,
+                "keys": len(plan.known or {}) if plan is not None else 0,
                 "expected": decided.get(join.stage.name, {}).get("pairs"),
                 "delivered": self.did[join.stage.name].pairs if join.stage.name in self.did else 0,
                 "left_out": join.left_out,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from headgate.shedding.join_cost import EVERYTHING, Shares
 from headgate.shedding.join_sample import Coins
@@ -13,6 +13,7 @@ from headgate.shedding.join_sample import Coins
 WARM = "to get warm"
 #: Every tuple is kept.
 BY_PAIRS = Coins(None, None)
+_Way = TypeVar("_Way", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,7 @@ class PairSubset:
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON has it: keys that are treated alike stand together."""
-        alike: dict[Shares, list[int]] = {}
-        for key, shares in (self.known or {}).items():
-            alike.setdefault(shares, []).append(key)
-        known = [[astuple(shares), keys] for shares, keys in alike.items()]
+        known = [[astuple(shares), keys] for shares, keys in alike(self.known).items()]
         room = self.room.document() if self.room is not None else None
         return {"others": astuple(self.others), "known": known, "why": self.why, "room": room}
 
@@ -61,26 +59,42 @@ class PairSubset:
 class PairSample:
     """The rate at which the pairs of a join are sampled, and the coins that the new tuples of each side flip.
 
-    >>> plan = PairSample(0.5, Coins(4, None), "an example")
+    >>> plan = PairSample(0.5, Coins(4, None), {7: BY_PAIRS}, "an example")
     >>> PairSample.restored(plan.document()) == plan
     True
     """
 
     rate: float = 1.0
-    coins: Coins = BY_PAIRS
+    others: Coins = BY_PAIRS
+    known: Mapping[int, Coins] | None = None
+    """The coins of frequent keys, given by their hashes."""
     why: str = ""
 
     def document(self) -> dict[str, Any]:
-        """The plan as JSON has it."""
-        return {"rate": self.rate, "coins": astuple(self.coins), "why": self.why}
+        """The plan as JSON has it: keys that are treated alike stand together."""
+        known = [[astuple(coins), keys] for coins, keys in alike(self.known).items()]
+        return {"rate": self.rate, "others": astuple(self.others), "known": known, "why": self.why}
 
     @classmethod
     def restored(cls, document: Mapping[str, Any]) -> PairSample:
         """The plan of a document."""
-        return cls(document["rate"], Coins(*document["coins"]), document["why"])
+        known = {key: Coins(*coins) for coins, keys in document["known"] for key in keys}
+        return cls(document["rate"], Coins(*document["others"]), known or None, document["why"])
 
 
 JoinPlan = PairSubset | PairSample
+
+
+def alike(known: Mapping[int, _Way] | None) -> dict[_Way, list[int]]:
+    """The keys that are treated alike, by how they are.
+
+    >>> alike({7: "pairs", 8: "slots", 9: "pairs"})
+    {'pairs': [7, 9], 'slots': [8]}
+    """
+    found: dict[_Way, list[int]] = {}
+    for key, way in (known or {}).items():
+        found.setdefault(way, []).append(key)
+    return found
 
 
 def restored(document: Mapping[str, Any]) -> JoinPlan:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
-from headgate.shedding.join_coins import slots
 from headgate.shedding.join_cost import NOTHING, JoinCosts, JoinLoad, Shares, outcome
 from headgate.shedding.join_keys import KeyLoads
 from headgate.shedding.join_plan import PairSample, PairSubset
 from headgate.shedding.join_random import STRATEGIES, probe_no_insert
-from headgate.shedding.join_sample import Coins, by_pairs_cost, by_slots_cost, sample
+from headgate.shedding.join_sample import Coins, coins, sample
 from headgate.shedding.join_semantic import KeyPlan, by_keys, filled, kept_sides, looking_for, worth
 from headgate.shedding.join_work import Prices, carried_out, work
 from headgate.shedding.policy import BY_KEY, Sample, Subset
@@ -172,29 +172,35 @@ def sampled_always(policy: Sample, loads: KeyLoads | None, prices: Prices, scale
     rate = policy.rate or 1.0
     if rate == 1 or loads is None:
         return PairSample(rate)
-    coins = _coins(policy, _passing(loads, scale), prices.costs(loads, 1.0), rate)
-    return PairSample(rate, coins, f"{rate:.3g} of the pairs are taken always")
+    return _sampled(policy, _passing(loads, scale), prices, rate, f"{rate:.3g} of the pairs are taken always")
 
 
 def sampled_within(policy: Sample, loads: KeyLoads, prices: Prices, scale: float, budget: float) -> PairSample:
     """The largest sample that so many seconds a batch pay for."""
-    whole, costs = _passing(loads, scale), prices.costs(loads, 1.0)
-    look = prices.looking * (whole.left_rate + whole.right_rate)
-    affordable = sample(KeyLoads({}, whole), costs, max(0.0, budget - look), policy.spread).rate
+    loads = _passing(loads, scale)
+    look = prices.looking * float(loads.rates.sum())
+    affordable = sample(loads, prices.costs(loads, 1.0), max(0.0, budget - look), policy.spread).rate
     rate = max(affordable, _LEAST)
     missing = "" if rate == affordable else ", or less: that tuples look for others takes all the time there is"
-    return PairSample(rate, _coins(policy, whole, costs, rate), f"there is time for {rate:.3g} of the pairs{missing}")
+    return _sampled(policy, loads, prices, rate, f"there is time for {rate:.3g} of the pairs{missing}")
 
 
-def _coins(policy: Sample, whole: JoinLoad, costs: JoinCosts, rate: float) -> Coins:
-    """The coins that cost less at a rate, side by side."""
-    partners = np.array([whole.left_partners, whole.right_partners])
-    found = [slots(p, policy.spread) for p in partners.tolist()]
-    cut = np.array([m or np.inf for m in found])
-    less = by_slots_cost(partners, cut, costs, rate) < by_pairs_cost(partners, costs, rate)
-    return Coins(*(m if by_slots else None for m, by_slots in zip(found, less.tolist(), strict=True)))
+def _sampled(policy: Sample, loads: KeyLoads, prices: Prices, rate: float, why: str) -> PairSample:
+    """A sample at a rate, with the coins that cost less."""
+    known, others = coins(loads, prices.costs(loads, 1.0), rate, policy.spread)
+    classes = {key: _rounded(own) for key, own in known.items() if isinstance(key, int)}
+    return PairSample(rate, others, {key: own for key, own in classes.items() if own != others} or None, why)
 
 
-def _passing(loads: KeyLoads, scale: float) -> JoinLoad:
-    """The join as one component, with as many pairs as come out."""
-    return replace(loads.whole, selectivity=min(1.0, loads.whole.selectivity * scale))
+def _rounded(coins: Coins) -> Coins:
+    """Coins with a few more slots, so that many keys are treated alike."""
+    return Coins(*(None if m is None else 4 ** math.ceil(math.log(m, 4)) for m in (coins.left, coins.right)))
+
+
+def _passing(loads: KeyLoads, scale: float) -> KeyLoads:
+    """The components with as many pairs as come out of them."""
+
+    def passing(load: JoinLoad) -> JoinLoad:
+        return replace(load, selectivity=min(1.0, load.selectivity * scale))
+
+    return KeyLoads({key: passing(load) for key, load in loads.known.items()}, passing(loads.others))

@@ -54,28 +54,63 @@ def sample(loads: KeyLoads, costs: JoinCosts, budget: float, spread: float = 1.2
     >>> loads = key_loads(keys, keys, left_window=10, right_window=10, keys=5001)
     >>> plan = sample(loads, JoinCosts(update=0.01, probe=0.0001, produce=0.0001), budget=1.5)
     >>> plan.coins("frequent"), plan.coins("rare")
-    (Coins(left=None, right=None), Coins(left=1, right=1))
+    (Coins(left=None, right=None), Coins(left=28, right=28))
     """
     check_budget(budget)
-    rates = np.array([[load.left_rate, load.right_rate] for load in loads.all])
-    partners = np.array([[load.left_partners, load.right_partners] for load in loads.all])
-    found = [[slots(p, spread) for p in both] for both in partners.tolist()]
-    cut = np.array([[math.inf if m is None else m for m in both] for both in found])
-
-    def kinds(rate: float) -> tuple[Floats, Floats]:
-        return by_pairs_cost(partners, costs, rate), by_slots_cost(partners, cut, costs, rate)
 
     def total(success: int) -> float:
-        return float((rates * np.minimum(*kinds(success / CIRCLE))).sum())
+        return float((loads.rates * np.minimum(*_kinds(loads, costs, success / CIRCLE, cut))).sum())
 
+    _, cut = _slots(loads, spread)
     # The cost grows with the rate, by jumps where there is one bucket less: so search for the last rate it allows.
     success = bisect_right(range(1, CIRCLE + 1), budget, key=total)
-    pairs, flipped = kinds(success / CIRCLE)
+    known, others = coins(loads, costs, success / CIRCLE, spread)
+    return SamplePlan(success / CIRCLE, known, others, total(success))
+
+
+def coins(loads: KeyLoads, costs: JoinCosts, rate: float, spread: float) -> tuple[dict[Hashable, Coins], Coins]:
+    """The coins that cost less at a rate, side by side, for each of the known keys and for the others."""
+    found, cut = _slots(loads, spread)
+    pairs, flipped = _kinds(loads, costs, rate, cut)
     *known, others = (
         Coins(*(m if by_slots else None for m, by_slots in zip(both, cheaper, strict=True)))
         for both, cheaper in zip(found, (flipped < pairs).tolist(), strict=True)
     )
-    return SamplePlan(success / CIRCLE, dict(zip(loads.known, known, strict=True)), others, total(success))
+    return dict(zip(loads.known, known, strict=True)), others
+
+
+def _kinds(loads: KeyLoads, costs: JoinCosts, rate: float, cut: Floats) -> tuple[Floats, Floats]:
+    """What a tuple of each component and side costs by pairs, and by slots."""
+    return by_pairs_cost(loads.partners, costs, rate), by_slots_cost(loads.partners, cut, costs, rate)
+
+
+def _slots(loads: KeyLoads, spread: float) -> tuple[list[list[int | None]], Floats]:
+    """The slots of each component and side; as numbers, those of one without any are infinitely many."""
+    found = [[slots(p, spread) for p in both] for both in crowds(loads).tolist()]
+    return found, np.array([[math.inf if m is None else m for m in both] for both in found])
+
+
+def crowds(loads: KeyLoads) -> Floats:
+    """How many partners a tuple of each component and side has, on average over its pairs.
+
+    Within a key all tuples have as many. The others are many keys, and most pairs are of the more frequent ones. Their
+    frequencies are taken to fall by a law of Zipf, from no more than the least of the known ones.
+
+    >>> from headgate.shedding.join_keys import KeyRates, key_loads
+    >>> keys = KeyRates(1000, {key: 100 / (1 + key) for key in range(10)})
+    >>> crowds(key_loads(keys, keys, left_window=1, right_window=1, keys=10_000))[-1].round(1).tolist()
+    [2.4, 2.4]
+    """
+    found, others = loads.partners.copy(), loads.others
+    if loads.known and others.left_rate and others.right_rate and others.selectivity:
+        # Half of the known keys are known for the other side's sake, where sides differ.
+        known = max(1, len(loads.known) // 2)
+        many = next(iter(loads.known.values())).selectivity / others.selectivity
+        falls = max(1.0, math.log1p(many / known))
+        first = np.minimum(np.sort(found[:-1], axis=0)[-known], found[-1] * many / (known * falls))
+        # One that only its own side knows has as many partners as any of the others.
+        found = np.maximum(found, first / falls)
+    return found
 
 
 def by_pairs_cost(partners: Floats, costs: JoinCosts, rate: float) -> Floats:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
 from headgate.shedding.join_cost import EVERYTHING, JoinCosts, JoinLoad, Shares, outcome
 from headgate.shedding.join_keys import Floats, KeyLoads
-from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset
+from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset, alike
+from headgate.shedding.join_sample import Coins
 from headgate.shedding.join_stock import Sides
 
 _FREE = JoinCosts(0.0, 0.0, 0.0)
@@ -67,7 +69,10 @@ def work(loads: KeyLoads, plan: JoinPlan) -> Work:
     Work(looking=150.0, kept=100.0, held=525.0, pairs=275.0, came=150.0)
     """
     if isinstance(plan, PairSample):
-        return sum((_sampled(load, plan) for load in loads.all), Work())
+        # A tuple with coins by slots is kept if it has a success, until it has had the last.
+        inserted = _with_success(loads, plan)
+        found, every = (carried_out(loads, kept, np.ones_like(inserted)) for kept in (inserted, np.ones_like(inserted)))
+        return replace(found, pairs=plan.rate * every.pairs)
     shares = shares_of(loads, plan)
     return carried_out(loads, shares[:, :2], shares[:, 2:])
 
@@ -99,14 +104,14 @@ def carried_out(loads: KeyLoads, inserted: Floats, probing: Floats) -> Work:
 def parts(loads: KeyLoads, plan: JoinPlan) -> tuple[Sides, Sides]:
     """The part of the tuples of each side that is kept behind a batch, and the part of whose pairs may come out."""
     if isinstance(plan, PairSample):
-        left, right = (_kept(plan.rate, cut) for cut in (plan.coins.left, plan.coins.right))
-        return (left, right), (plan.rate, plan.rate)
-    taken = _inserted(loads, plan)
-    return taken if plan.room is None else _least(taken, _inserted(loads, plan.room)), taken
+        return _inserted(loads, _with_success(loads, plan)), (plan.rate, plan.rate)
+    taken = _inserted(loads, shares_of(loads, plan)[:, :2])
+    room = None if plan.room is None else _inserted(loads, shares_of(loads, plan.room)[:, :2])
+    return taken if room is None else _least(taken, room), taken
 
 
-def _inserted(loads: KeyLoads, plan: PairSubset) -> Sides:
-    left, right = (loads.rates * shares_of(loads, plan)[:, :2]).sum(axis=0).tolist()
+def _inserted(loads: KeyLoads, shares: Floats) -> Sides:
+    left, right = (loads.rates * shares).sum(axis=0).tolist()
     return _part(left, loads.whole.left_rate), _part(right, loads.whole.right_rate)
 
 
@@ -130,11 +135,12 @@ def _component(load: JoinLoad, shares: Shares) -> Work:
     )
 
 
-def _sampled(load: JoinLoad, plan: PairSample) -> Work:
-    """With coins by slots a tuple is kept if it has a success, until it has had the last."""
-    left, right = (_kept(plan.rate, cut) for cut in (plan.coins.left, plan.coins.right))
-    whole = _component(load, Shares(insert_left=left, insert_right=right))
-    return replace(whole, pairs=plan.rate * outcome(load, _FREE).results)
+def _with_success(loads: KeyLoads, plan: PairSample) -> Floats:
+    """The part of the tuples of each component and side any coin of which says yes."""
+    ways = {coins: [_kept(plan.rate, cut) for cut in astuple(coins)] for coins in (plan.others, *alike(plan.known))}
+    known: dict[Hashable, Coins] = dict((plan.known or {}).items())
+    every = [*(known.get(key, plan.others) for key in loads.known), plan.others]
+    return np.array([ways[coins] for coins in every])
 
 
 def _kept(rate: float, cut: int | None) -> float:
