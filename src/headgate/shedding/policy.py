@@ -82,7 +82,7 @@ class Sample:
     rate: float | None = None
     """With a rate, pairs are sampled at just that rate, always."""
     spread: float = 1.25
-    """How much wider than that of independent pairs the variance of a count may be, where keys are alike."""
+    """How much wider than that of independent pairs the variance of a count may be."""
     weight: float = 1.0
 
     def __post_init__(self) -> None:
@@ -139,8 +139,7 @@ def sample(rate: float | None = None, spread: float = 1.25, weight: float = 1.0)
 
     With a `rate`, that share of the pairs is taken always. With spread=1 any two pairs are independent of each other,
     and every tuple is kept. A `spread` above 1 allows tuples to be let go early, for a variance of counts that is
-    wider by so much where tuples have about as many partners as they have on average, and by more where some keys have
-    many more than others.
+    wider by so much. Tuples with many partners are kept all the same.
     """
     return Sample(rate, spread, weight)
 
