@@ -57,11 +57,11 @@ def sample(loads: KeyLoads, costs: JoinCosts, budget: float, spread: float = 1.2
     (Coins(left=None, right=None), Coins(left=28, right=28))
     """
     check_budget(budget)
+    _, cut = _slots(loads, spread)
 
     def total(success: int) -> float:
         return float((loads.rates * np.minimum(*_kinds(loads, costs, success / CIRCLE, cut))).sum())
 
-    _, cut = _slots(loads, spread)
     # The cost grows with the rate, by jumps where there is one bucket less: so search for the last rate it allows.
     success = bisect_right(range(1, CIRCLE + 1), budget, key=total)
     known, others = coins(loads, costs, success / CIRCLE, spread)
