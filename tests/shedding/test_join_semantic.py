@@ -112,8 +112,7 @@ def test_no_other_shares_of_the_keys_give_more(loads: KeyLoads, costs: JoinCosts
     budget = part * full.cost
     plan = by_keys(loads, costs, budget)
     assert plan.expected.cost <= budget * (1 + 1e-9)
-    gain = np.array([[x.left_rate * x.left_partners, x.right_rate * x.right_partners] for x in loads.all]).ravel()
-    rates = np.array([[x.left_rate, x.right_rate] for x in loads.all]).ravel()
+    gain, rates = (loads.rates * loads.partners).ravel(), loads.rates.ravel()
     if full.results > 0 and full.cost > 0:
         price = (rates * costs.update + gain * costs.result) / full.cost
         best = linprog(-gain / full.results, A_ub=[price], b_ub=[part], bounds=[(0, 1)] * len(gain))

@@ -24,7 +24,7 @@ from headgate.operators.sql import literal, moving, position, quoted, stacked
 from headgate.plan.nodes import SAMPLING_RATE, Band, Join
 from headgate.progress import Punctuation
 from headgate.shedding.join_coins import CIRCLE, misses
-from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset, alike
+from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset
 from headgate.windows import Number
 
 #: The rate at which a tuple was read, the slots in which it flips its coins, or 0, and its last slot with a success.
@@ -70,22 +70,23 @@ class ShedSide(Side):
         others = threshold(getattr(plan.others, what))
         if not self._tells_apart(plan):
             return f"{COIN} < {moving(others, COIN)}"
-        limits = [others, *(threshold(getattr(shares, what)) for shares in alike(plan.known))]
+        limits = [others, *(threshold(getattr(shares, what)) for shares in plan.classes)]
         return f"{COIN} < get(array({', '.join(map(literal, limits))}), {CLASS})"
 
     def _tells_apart(self, plan: JoinPlan) -> bool:
-        return bool(plan.known) and self.key is not None
+        return bool(plan.classes) and self.key is not None
 
     def classed(self, df: DataFrame, plan: JoinPlan) -> DataFrame:
         """Tuples with the class of their keys, if the plan has any: NULL without a key, and 0 for one it does not know.
 
         A plan names many keys. As a list they would take Spark longer to read than tuples take; so they are marked in
-        one literal, by a part of their hashes. A key with the same part is taken for one of them.
+        one literal, by a part of their hashes. A key with the same part is taken for one of them, and
+        of two that are known the class that comes later holds.
         """
         if not self._tells_apart(plan) or CLASS in df.columns:
             return df
         marks = bytearray(_PARTS)
-        for number, keys in enumerate(alike(plan.known).values(), 1):
+        for number, keys in enumerate(plan.classes.values(), 1):
             for key in keys:
                 marks[key % _PARTS] = number
         mark = f"substring(X'{marks.hex()}', CAST(pmod({self.key}, {_PARTS}L) AS INT) + 1, 1)"
@@ -131,7 +132,7 @@ class SampledSide(ShedSide):
 
     def flipped(self, df: DataFrame, plan: PairSample) -> DataFrame:
         """New tuples, tossed, with what is kept of their coins."""
-        cuts = [getattr(coins, self.which) or 0 for coins in (plan.others, *alike(plan.known))]
+        cuts = [getattr(coins, self.which) or 0 for coins in (plan.others, *plan.classes)]
         # The same code for both kinds of coins, which is warm when it is needed.
         rate, many, scale = (moving(n, COIN) for n in (f"{plan.rate!r}D", cuts[0], f"{misses(plan.rate)!r}D"))
         if self._tells_apart(plan):

@@ -19,7 +19,7 @@ from headgate.shedding.join_plan import JoinPlan, PairSubset
 from headgate.shedding.join_statistics import KEYS, Seen
 
 #: So many keys are followed by the sketch of frequent ones: it is exact for streams with fewer.
-_TRACKED = 8192
+_TRACKED = 32_768
 #: One in so many keys is enough to know how many there are.
 _DISTINCT = 16
 _PLACE, _KEY, _CELL, _ONE_IN_MANY, _COUNTED = (f"_hg_look_{n}" for n in ("place", "key", "cell", "one", "counted"))
@@ -63,7 +63,7 @@ class Look:
             wanted[_COUNTED] = f"CASE WHEN {taken(self._part)} THEN {_KEY} END"
             figures += [
                 f"approx_count_distinct({_ONE_IN_MANY}) AS keys",
-                f"approx_top_k({_COUNTED}, {KEYS}, {_TRACKED}) AS frequent",
+                f"approx_top_k({_COUNTED}, {KEYS[type(plan)]}, {_TRACKED}) AS frequent",
             ]
         # What is observed is worked out before: Spark compiles no code for what sketches take in.
         looked_at = df.withColumn(_KEY, F.expr(side.key or "0L"))

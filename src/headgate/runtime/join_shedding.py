@@ -196,7 +196,7 @@ class _Shed:
         """Nothing left out, in the form of a plan that does: with keys of their own, where it would have such."""
         keys = self.statistics.frequent if self.counts_keys else ()
         if isinstance(self.policy, Sample):
-            return PairSample(known=dict.fromkeys(keys, BY_PAIRS) or None, why=WARM)
+            return PairSample(classes={BY_PAIRS: tuple(keys)} if keys else {}, why=WARM)
         return PairSubset(known=dict.fromkeys(keys, EVERYTHING) or None, why=WARM)
 
     @property
@@ -246,7 +246,9 @@ class _Shed:
 
     def observe(self, looks: Mapping[Which, Look], tuples: Mapping[str, int], pairs: int, plan: JoinPlan) -> None:
         """Takes in what was seen of the new tuples, and how many pairs came of them."""
-        self._last, self._before = plan, self.statistics.copy() if self.counts_keys and self.statistics.known else None
+        self._last = plan
+        if isinstance(plan, PairSubset):
+            self._before = self.statistics.copy() if self.counts_keys and self.statistics.known else None
         found = [looks[which].seen() if which in looks else Seen() for which in _SIDES]
         self.statistics.observe(found, pairs, plan)
         for number, (own, streams) in enumerate(zip(found, self.streams, strict=True)):
@@ -354,7 +356,7 @@ class JoinShedding:
             found[name] = {
                 "plan": plan.why if plan is not None else "",
                 "shares": plan.others if isinstance(plan, PairSubset) else plan.rate if plan is not None else None,
-                "keys": len(plan.known or {}) if plan is not None else 0,
+                "keys": sum(map(len, plan.classes.values())) if plan is not None else 0,
                 "expected": decided.get(join.stage.name, {}).get("pairs"),
                 "delivered": self.did[join.stage.name].pairs if join.stage.name in self.did else 0,
                 "left_out": join.left_out,

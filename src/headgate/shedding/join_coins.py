@@ -20,7 +20,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from headgate.errors import FlowError
+
+Floats = NDArray[np.float64]
 
 #: Places are whole numbers from 0 to this: a hash modulo CIRCLE. Whole, so that all who ask get the same answer.
 CIRCLE = 1 << 32
@@ -58,15 +63,17 @@ def buckets_met(left: int, rate: float) -> tuple[int, ...]:
     return (first,) if first == last else (first, last)
 
 
-def slots(partners: float, spread: float) -> int | None:
-    """How many slots keep the variance within `spread` times that of independent pairs; None where none would do.
+def slots(partners: Floats, spread: float) -> Floats:
+    """How many slots keep the variance within `spread` times that of independent pairs; no number would do at 1.
 
-    >>> slots(partners=2, spread=1.25), slots(partners=0.1, spread=1.25), slots(partners=2, spread=1)
-    (8, 1, None)
+    >>> slots(np.array([2, 0.1]), spread=1.25), slots(np.array([2]), spread=1)
+    (array([8., 1.]), array([inf]))
     """
     if not spread >= 1:
         raise FlowError(f"spread={spread}: give how much wider the variance may be, 1 or more")
-    return None if spread == 1 else max(1, math.ceil(partners / (spread - 1)))
+    if spread == 1:
+        return np.full(partners.shape, np.inf)
+    return np.maximum(1.0, np.ceil(partners / (spread - 1)))
 
 
 def last_slot(place: int, rate: float, cut: int) -> int:

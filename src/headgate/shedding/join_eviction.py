@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headgate.errors import FlowError
-from headgate.shedding.join_cost import JoinLoad
 from headgate.shedding.join_keys import KeyLoads
 
 
@@ -40,15 +39,12 @@ def worth(loads: KeyLoads, side: Literal["left", "right"]) -> Worth:
     >>> worth(key_loads(KeyRates(9, {1: 8, 2: 1}), KeyRates(3, {1: 1, 2: 2}), 10, 10, keys=2), "left")
     Worth(known=((2.0, (2,)), (1.0, (1,))), others=0.0)
     """
-
-    def of(load: JoinLoad) -> float:
-        return load.selectivity * (load.right_rate if side == "left" else load.left_rate)
-
-    known = sorted(((of(load), key) for key, load in loads.known.items() if isinstance(key, int)), reverse=True)
+    *own, others = loads.coming[:, 0 if side == "left" else 1].tolist()
+    known = sorted(((w, key) for w, key in zip(own, loads.keys, strict=True) if isinstance(key, int)), reverse=True)
     size = max(1, -(-len(known) // _CLASSES))
     classes = (known[i : i + size] for i in range(0, len(known), size))
-    alike = tuple((float(sum(w for w, _ in own)) / len(own), tuple(key for _, key in own)) for own in classes)
-    return Worth(alike, of(loads.others))
+    alike = tuple((sum(w for w, _ in own) / len(own), tuple(key for _, key in own)) for own in classes)
+    return Worth(alike, others)
 
 
 def evicted(kept: Iterable[Kept], loads: KeyLoads, max_state: int) -> list[Kept]:

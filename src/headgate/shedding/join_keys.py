@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -39,35 +39,54 @@ class KeyRates:
         return max(0.0, self.total - sum(self.known.values()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KeyLoads:
-    """The components of a join: the load of each known key, and of all others together."""
+    """The components of a join: those of the known keys, and last the one of all others together."""
 
-    known: Mapping[Hashable, JoinLoad]
-    others: JoinLoad
+    keys: tuple[Hashable, ...]
+    rates: Floats
+    """Tuples a second of each component, left and right."""
+    windows: tuple[float, float]
+    selectivity: Floats
+    """The part of the pairs of each component, within the windows, that match."""
 
-    @property
-    def all(self) -> list[JoinLoad]:
-        """The components, the others last."""
-        return [*self.known.values(), self.others]
+    def __post_init__(self) -> None:
+        _ = self.others  # Fails where windows make no sense.
 
     @cached_property
-    def rates(self) -> Floats:
-        """The rates of all components, left and right."""
-        return np.array([[load.left_rate, load.right_rate] for load in self.all])
+    def known(self) -> Mapping[Hashable, JoinLoad]:
+        """The loads of the known keys."""
+        return {key: self._load(number) for number, key in enumerate(self.keys)}
+
+    @cached_property
+    def others(self) -> JoinLoad:
+        """The load of all other keys."""
+        return self._load(-1)
+
+    def _load(self, number: int) -> JoinLoad:
+        left, right = self.rates[number].tolist()
+        return JoinLoad(left, right, *self.windows, float(self.selectivity[number]))
+
+    @cached_property
+    def coming(self) -> Floats:
+        """How many tuples a second come that one of each component and side matches."""
+        return self.selectivity[:, None] * self.rates[:, ::-1]
 
     @cached_property
     def partners(self) -> Floats:
         """How many tuples to come one of each component and side matches while it is kept."""
-        return np.array([[load.left_partners, load.right_partners] for load in self.all])
+        return self.coming * self.windows
 
     @cached_property
     def whole(self) -> JoinLoad:
         """The join as one component, as it looks without regard to keys."""
         left, right = self.rates.sum(axis=0).tolist()
-        a, b = self.others.left_window, self.others.right_window
-        pairs = float((self.rates * self.partners)[:, 0].sum()) / a
-        return JoinLoad(left, right, a, b, min(1.0, pairs / (left * right)) if pairs else 0.0)
+        pairs = float((self.rates * self.partners)[:, 0].sum()) / self.windows[0]
+        return JoinLoad(left, right, *self.windows, min(1.0, pairs / (left * right)) if pairs else 0.0)
+
+    def passing(self, part: float) -> KeyLoads:
+        """The same with so many times as many pairs."""
+        return replace(self, selectivity=np.minimum(1.0, self.selectivity * part))
 
 
 def key_loads(
@@ -81,20 +100,18 @@ def key_loads(
     >>> left, right = KeyRates(100, {"a": 60, None: 20}), KeyRates(40, {"a": 30})
     >>> loads = key_loads(left, right, left_window=10, right_window=10, keys=6)
     >>> loads.known["a"].left_rate, loads.others.left_rate, loads.others.selectivity
-    (60, 20.0, 0.2)
+    (60.0, 20.0, 0.2)
     """
     known = dict.fromkeys(key for key in (*left.known, *right.known) if key is not None)
     if keys < len(known):
         raise FlowError(f"keys={keys}, but {len(known)} are known: give the number of all keys of the join")
-
-    def load(left_rate: float, right_rate: float, selectivity: float) -> JoinLoad:
-        return JoinLoad(left_rate, right_rate, left_window, right_window, selectivity)
-
-    left_average, right_average = _average(left, keys), _average(right, keys)
-    others = keys - len(known)
+    averages, others = (_average(left, keys), _average(right, keys)), keys - len(known)
+    rates = [[side.known.get(k, average) for k in known] for side, average in zip((left, right), averages, strict=True)]
     return KeyLoads(
-        {k: load(left.known.get(k, left_average), right.known.get(k, right_average), passing) for k in known},
-        load(left_average * others, right_average * others, passing / max(others, 1)),
+        tuple(known),
+        np.array([[*own, average * others] for own, average in zip(rates, averages, strict=True)]).T,
+        (left_window, right_window),
+        np.array([passing] * len(known) + [passing / max(others, 1)]),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import astuple, dataclass
-from typing import Any, TypeVar
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from functools import cached_property
+from typing import Any
 
 from headgate.shedding.join_cost import EVERYTHING, Shares
 from headgate.shedding.join_sample import Coins
@@ -13,7 +14,6 @@ from headgate.shedding.join_sample import Coins
 WARM = "to get warm"
 #: Every tuple is kept.
 BY_PAIRS = Coins(None, None)
-_Way = TypeVar("_Way", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,14 @@ class PairSubset:
     room: PairSubset | None = None
     """What is kept behind the batch, where there is no room for all of it."""
 
+    @cached_property
+    def classes(self) -> Mapping[Shares, Sequence[int]]:
+        """The keys that are known, by how they are treated."""
+        found: dict[Shares, list[int]] = {}
+        for key, shares in (self.known or {}).items():
+            found.setdefault(shares, []).append(key)
+        return found
+
     @property
     def keyed(self) -> dict[Hashable, Shares]:
         """The shares of the keys that are known."""
@@ -43,7 +51,7 @@ class PairSubset:
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON has it: keys that are treated alike stand together."""
-        known = [[astuple(shares), keys] for shares, keys in alike(self.known).items()]
+        known = [[astuple(shares), keys] for shares, keys in self.classes.items()]
         room = self.room.document() if self.room is not None else None
         return {"others": astuple(self.others), "known": known, "why": self.why, "room": room}
 
@@ -59,42 +67,35 @@ class PairSubset:
 class PairSample:
     """The rate at which the pairs of a join are sampled, and the coins that the new tuples of each side flip.
 
-    >>> plan = PairSample(0.5, Coins(4, None), {7: BY_PAIRS}, "an example")
+    >>> plan = PairSample(0.5, Coins(4, None), {BY_PAIRS: (7, 8)}, "an example")
     >>> PairSample.restored(plan.document()) == plan
     True
     """
 
     rate: float = 1.0
     others: Coins = BY_PAIRS
-    known: Mapping[int, Coins] | None = None
-    """The coins of frequent keys, given by their hashes."""
+    classes: Mapping[Coins, Sequence[int]] = field(default_factory=dict)
+    """The coins of frequent keys, which are given by their hashes."""
     why: str = ""
+
+    @cached_property
+    def numbers(self) -> Mapping[Hashable, int]:
+        """The class of each key that is known, from 1 on."""
+        return {key: number for number, keys in enumerate(self.classes.values(), 1) for key in keys}
 
     def document(self) -> dict[str, Any]:
         """The plan as JSON has it: keys that are treated alike stand together."""
-        known = [[astuple(coins), keys] for coins, keys in alike(self.known).items()]
-        return {"rate": self.rate, "others": astuple(self.others), "known": known, "why": self.why}
+        classes = [[astuple(coins), keys] for coins, keys in self.classes.items()]
+        return {"rate": self.rate, "others": astuple(self.others), "classes": classes, "why": self.why}
 
     @classmethod
     def restored(cls, document: Mapping[str, Any]) -> PairSample:
         """The plan of a document."""
-        known = {key: Coins(*coins) for coins, keys in document["known"] for key in keys}
-        return cls(document["rate"], Coins(*document["others"]), known or None, document["why"])
+        classes = {Coins(*coins): tuple(keys) for coins, keys in document["classes"]}
+        return cls(document["rate"], Coins(*document["others"]), classes, document["why"])
 
 
 JoinPlan = PairSubset | PairSample
-
-
-def alike(known: Mapping[int, _Way] | None) -> dict[_Way, list[int]]:
-    """The keys that are treated alike, by how they are.
-
-    >>> alike({7: "pairs", 8: "slots", 9: "pairs"})
-    {'pairs': [7, 9], 'slots': [8]}
-    """
-    found: dict[_Way, list[int]] = {}
-    for key, way in (known or {}).items():
-        found.setdefault(way, []).append(key)
-    return found
 
 
 def restored(document: Mapping[str, Any]) -> JoinPlan:

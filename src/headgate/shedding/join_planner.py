@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from headgate.shedding.join_cost import NOTHING, JoinCosts, JoinLoad, Shares, outcome
+from headgate.shedding.join_cost import NOTHING, JoinCosts, JoinLoad, Shares
 from headgate.shedding.join_keys import KeyLoads
 from headgate.shedding.join_plan import PairSample, PairSubset
 from headgate.shedding.join_random import STRATEGIES, probe_no_insert
-from headgate.shedding.join_sample import Coins, coins, sample
-from headgate.shedding.join_semantic import KeyPlan, by_keys, filled, kept_sides, looking_for, worth
-from headgate.shedding.join_work import Prices, carried_out, work
+from headgate.shedding.join_sample import Coins, SamplePlan, sample, sample_at
+from headgate.shedding.join_semantic import by_keys, filled, kept_sides, looking_for, worth
+from headgate.shedding.join_work import Prices, carried_out, shares_of, work
 from headgate.shedding.policy import BY_KEY, Sample, Subset
 
 #: Of a budget that does not even suffice for all tuples to look for others, so much goes into looking.
@@ -26,6 +26,8 @@ _HALVINGS = 8
 _ROOM = 0.9
 #: Pairs are sampled at this rate at least: it adds little to what has to be done anyway.
 _LEAST = 0.001
+#: So many classes of keys are told apart in a sample.
+_CLASSES, _ROUNDING = 100, 1e-9
 #: What results cost where only they count.
 _RESULTS = JoinCosts(0.0, 0.0, 1.0)
 
@@ -39,11 +41,11 @@ def dropped_always(policy: Subset, loads: KeyLoads | None) -> PairSubset:
     if loads is None:
         share = 1 - drop
         return PairSubset(Shares(share, share), why=f"{why}; nothing is known of the tuples yet")
-    budget = (1 - drop) * sum(outcome(load, _RESULTS).results for load in loads.all)
+    budget = (1 - drop) * float((loads.rates * loads.partners).sum())
     if policy.method in (None, BY_KEY):
         # The pairs are as many in any case. By key, fewer tuples are kept for them.
         found = by_keys(loads, _RESULTS, budget)
-        return PairSubset(found.others, _hashes(found), f"{why}; {found.why}")
+        return PairSubset(found.others, _hashes(found.known), f"{why}; {found.why}")
     return PairSubset(STRATEGIES[policy.method](loads.whole, _RESULTS, budget), why=f"{why}; {policy.method}")
 
 
@@ -138,11 +140,11 @@ def _by_key(loads: KeyLoads, prices: Prices, scale: float, budget: float, last: 
         took = prices.seconds(carried_out(loads, kept, looking_for(kept)).scaled(scale))
         low, high = (middle, high) if took <= budget else (low, middle)
     found = by_keys(loads, costs, low, known)
-    return PairSubset(found.others, _hashes(found), found.why)
+    return PairSubset(found.others, _hashes(found.known), found.why)
 
 
-def _hashes(plan: KeyPlan) -> dict[int, Shares] | None:
-    return {key: shares for key, shares in plan.known.items() if isinstance(key, int)} or None
+def _hashes(known: Mapping[Hashable, Shares]) -> dict[int, Shares] | None:
+    return {key: shares for key, shares in known.items() if isinstance(key, int)} or None
 
 
 def within_room(policy: Subset, loads: KeyLoads, plan: PairSubset) -> PairSubset:
@@ -153,16 +155,11 @@ def within_room(policy: Subset, loads: KeyLoads, plan: PairSubset) -> PairSubset
     room = _ROOM * policy.max_state if policy.max_state is not None else np.inf
     if work(loads, plan).held <= room:
         return plan
-    keys, known = [key for key in loads.known if isinstance(key, int)], plan.known or {}
-    components = [*(loads.known[key] for key in keys), loads.others]
-    shares = [*(known.get(key, plan.others) for key in keys), plan.others]
-    held = np.array([[c.left_rate * c.left_window, c.right_rate * c.right_window] for c in components])
-    held *= [[s.insert_left, s.insert_right] for s in shares]
-    worth = np.array([[c.selectivity * c.right_rate, c.selectivity * c.left_rate] for c in components])
-    *own, others = (Shares(left, right) for left, right in filled(held, worth, room).tolist())
+    held = loads.rates * loads.windows * shares_of(loads, plan)[:, :2]
+    *own, others = (Shares(left, right) for left, right in filled(held, loads.coming, room).tolist())
     return replace(
         plan,
-        room=PairSubset(others, dict(zip(keys, own, strict=True)) or None),
+        room=PairSubset(others, _hashes(dict(zip(loads.keys, own, strict=True)))),
         why="; ".join(filter(None, [plan.why, f"there is room for {policy.max_state} tuples"])),
     )
 
@@ -172,35 +169,40 @@ def sampled_always(policy: Sample, loads: KeyLoads | None, prices: Prices, scale
     rate = policy.rate or 1.0
     if rate == 1 or loads is None:
         return PairSample(rate)
-    return _sampled(policy, _passing(loads, scale), prices, rate, f"{rate:.3g} of the pairs are taken always")
+    loads = loads.passing(scale)
+    found = sample_at(loads, prices.costs(loads, 1.0), rate, policy.spread)
+    return _in_classes(found, f"{rate:.3g} of the pairs are taken always")
 
 
 def sampled_within(policy: Sample, loads: KeyLoads, prices: Prices, scale: float, budget: float) -> PairSample:
     """The largest sample that so many seconds a batch pay for."""
-    loads = _passing(loads, scale)
-    look = prices.looking * float(loads.rates.sum())
-    affordable = sample(loads, prices.costs(loads, 1.0), max(0.0, budget - look), policy.spread).rate
-    rate = max(affordable, _LEAST)
-    missing = "" if rate == affordable else ", or less: that tuples look for others takes all the time there is"
-    return _sampled(policy, loads, prices, rate, f"there is time for {rate:.3g} of the pairs{missing}")
+    loads = loads.passing(scale)
+    left = max(0.0, budget - prices.looking * float(loads.rates.sum()))
+    found = sample(loads, prices.costs(loads, 1.0), left, policy.spread, _LEAST)
+    missing = "" if found.cost <= left else ", or less: that tuples look for others takes all the time there is"
+    return _in_classes(found, f"there is time for {found.rate:.3g} of the pairs{missing}")
 
 
-def _sampled(policy: Sample, loads: KeyLoads, prices: Prices, rate: float, why: str) -> PairSample:
-    """A sample at a rate, with the coins that cost less."""
-    known, others = coins(loads, prices.costs(loads, 1.0), rate, policy.spread)
-    classes = {key: _rounded(own) for key, own in known.items() if isinstance(key, int)}
-    return PairSample(rate, others, {key: own for key, own in classes.items() if own != others} or None, why)
+def _in_classes(plan: SamplePlan, why: str) -> PairSample:
+    """The plan with a few more slots here and there, so that there are only some classes of keys."""
+    base = 2
+    while len(classes := _classes(plan, base)) > _CLASSES:
+        base *= base
+    return PairSample(plan.rate, plan.others, classes, why)
 
 
-def _rounded(coins: Coins) -> Coins:
-    """Coins with a few more slots, so that many keys are treated alike."""
-    return Coins(*(None if m is None else 4 ** math.ceil(math.log(m, 4)) for m in (coins.left, coins.right)))
+def _classes(plan: SamplePlan, base: int) -> dict[Coins, tuple[int, ...]]:
+    """The known keys by their coins, the number of slots rounded up to a power.
 
-
-def _passing(loads: KeyLoads, scale: float) -> KeyLoads:
-    """The components with as many pairs as come out of them."""
-
-    def passing(load: JoinLoad) -> JoinLoad:
-        return replace(load, selectivity=min(1.0, load.selectivity * scale))
-
-    return KeyLoads({key: passing(load) for key, load in loads.known.items()}, passing(loads.others))
+    Those with the most slots are last: where two keys cannot be told apart, both have the coins of the last one.
+    """
+    powers = np.ceil(np.log(np.maximum(plan.cuts[:-1], 1)) / np.log(base) - _ROUNDING)
+    cuts = np.where(plan.cuts[:-1], np.power(float(base), powers), 0).astype(np.int64)
+    ways, numbers = np.unique(cuts, axis=0, return_inverse=True)
+    found: dict[int, list[int]] = {number: [] for number in range(len(ways))}
+    for key, number in zip(plan.keys, numbers.ravel().tolist(), strict=True):
+        if isinstance(key, int):
+            found[number].append(key)
+    fewest = np.where(ways, ways, np.iinfo(np.int64).max).min(axis=1)
+    order = np.argsort(fewest, kind="stable").tolist()
+    return {Coins.of(ways[number].tolist()): tuple(found[number]) for number in order if found[number]}

@@ -9,10 +9,10 @@ is kept with that tuple.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from headgate.shedding.join_cost import JoinCosts, check_budget
 from headgate.shedding.join_keys import KeyLoads
 
 Floats = NDArray[np.float64]
+#: The part of what its tuples cost by pairs that a key has to save by slots.
+_SAVED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +33,39 @@ class Coins:
     left: int | None
     right: int | None
 
+    @classmethod
+    def of(cls, cuts: Iterable[int]) -> Coins:
+        """The coins for so many slots, none of which is a sample by pairs."""
+        return cls(*(cut or None for cut in cuts))
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class SamplePlan:
-    """The rate that a budget pays for, with the coins of each key, and the CPU time a second that it takes."""
+    """A rate, with the coins that cost the least at it, and the CPU time a second that it takes."""
 
     rate: float
-    known: Mapping[Hashable, Coins]
-    others: Coins
+    keys: tuple[Hashable, ...]
+    cuts: NDArray[np.int64]
+    """The slots of each component and side, the other keys last; 0 for a sample by pairs."""
     cost: float
 
+    @cached_property
+    def known(self) -> Mapping[Hashable, Coins]:
+        """The coins of the known keys."""
+        return {key: Coins.of(cut) for key, cut in zip(self.keys, self.cuts.tolist(), strict=False)}
+
+    @property
+    def others(self) -> Coins:
+        """The coins of all other keys."""
+        return Coins.of(self.cuts[-1].tolist())
+
     def coins(self, key: Hashable) -> Coins:
-        """The kind of coins for the tuples of a key."""
+        """The coins for the tuples of a key."""
         return self.known.get(key, self.others)
 
 
-def sample(loads: KeyLoads, costs: JoinCosts, budget: float, spread: float = 1.25) -> SamplePlan:
-    """The largest sample that the budget pays for, each side of each key with the kind of coins that costs less.
+def sample(loads: KeyLoads, costs: JoinCosts, budget: float, spread: float = 1.25, least: float = 0.0) -> SamplePlan:
+    """The largest sample that the budget pays for, or one at the `least` rate.
 
     >>> from headgate.shedding.join_keys import KeyRates, key_loads
     >>> keys = KeyRates(100, {"frequent": 50})
@@ -57,37 +75,29 @@ def sample(loads: KeyLoads, costs: JoinCosts, budget: float, spread: float = 1.2
     (Coins(left=None, right=None), Coins(left=28, right=28))
     """
     check_budget(budget)
-    _, cut = _slots(loads, spread)
+    cut = slots(crowds(loads), spread)
 
     def total(success: int) -> float:
-        return float((loads.rates * np.minimum(*_kinds(loads, costs, success / CIRCLE, cut))).sum())
+        return _cheaper(loads, costs, success / CIRCLE, cut)[1]
 
     # The cost grows with the rate, by jumps where there is one bucket less: so search for the last rate it allows.
     success = bisect_right(range(1, CIRCLE + 1), budget, key=total)
-    known, others = coins(loads, costs, success / CIRCLE, spread)
-    return SamplePlan(success / CIRCLE, known, others, total(success))
+    return sample_at(loads, costs, max(success / CIRCLE, least), spread)
 
 
-def coins(loads: KeyLoads, costs: JoinCosts, rate: float, spread: float) -> tuple[dict[Hashable, Coins], Coins]:
-    """The coins that cost less at a rate, side by side, for each of the known keys and for the others."""
-    found, cut = _slots(loads, spread)
-    pairs, flipped = _kinds(loads, costs, rate, cut)
-    *known, others = (
-        Coins(*(m if by_slots else None for m, by_slots in zip(both, cheaper, strict=True)))
-        for both, cheaper in zip(found, (flipped < pairs).tolist(), strict=True)
-    )
-    return dict(zip(loads.known, known, strict=True)), others
+def sample_at(loads: KeyLoads, costs: JoinCosts, rate: float, spread: float = 1.25) -> SamplePlan:
+    """The sample at a rate, each side of each key with the kind of coins that costs less."""
+    cut = slots(crowds(loads), spread)
+    by_slots, cost = _cheaper(loads, costs, rate, cut)
+    return SamplePlan(rate, loads.keys, np.where(by_slots, cut, 0).astype(np.int64), cost)
 
 
-def _kinds(loads: KeyLoads, costs: JoinCosts, rate: float, cut: Floats) -> tuple[Floats, Floats]:
-    """What a tuple of each component and side costs by pairs, and by slots."""
-    return by_pairs_cost(loads.partners, costs, rate), by_slots_cost(loads.partners, cut, costs, rate)
-
-
-def _slots(loads: KeyLoads, spread: float) -> tuple[list[list[int | None]], Floats]:
-    """The slots of each component and side; as numbers, those of one without any are infinitely many."""
-    found = [[slots(p, spread) for p in both] for both in crowds(loads).tolist()]
-    return found, np.array([[math.inf if m is None else m for m in both] for both in found])
+def _cheaper(loads: KeyLoads, costs: JoinCosts, rate: float, cut: Floats) -> tuple[NDArray[np.bool_], float]:
+    """Which sides of components better flip their coins by slots, and what all of them cost then."""
+    pairs, flipped = by_pairs_cost(loads.partners, costs, rate), by_slots_cost(loads.partners, cut, costs, rate)
+    # Slots widen the variance, so they have to be worth it.
+    by_slots = flipped < (1 - _SAVED) * pairs
+    return by_slots, float((loads.rates * np.where(by_slots, flipped, pairs)).sum())
 
 
 def crowds(loads: KeyLoads) -> Floats:
@@ -101,12 +111,12 @@ def crowds(loads: KeyLoads) -> Floats:
     >>> crowds(key_loads(keys, keys, left_window=1, right_window=1, keys=10_000))[-1].round(1).tolist()
     [2.4, 2.4]
     """
-    found, others = loads.partners.copy(), loads.others
-    if loads.known and others.left_rate and others.right_rate and others.selectivity:
+    found = loads.partners.copy()
+    if loads.keys and found[-1].all():
         # Half of the known keys are known for the other side's sake, where sides differ.
-        known = max(1, len(loads.known) // 2)
-        many = next(iter(loads.known.values())).selectivity / others.selectivity
-        falls = max(1.0, math.log1p(many / known))
+        known = max(1, len(loads.keys) // 2)
+        many = loads.selectivity[0] / loads.selectivity[-1]
+        falls = max(1.0, float(np.log1p(many / known)))
         first = np.minimum(np.sort(found[:-1], axis=0)[-known], found[-1] * many / (known * falls))
         # One that only its own side knows has as many partners as any of the others.
         found = np.maximum(found, first / falls)

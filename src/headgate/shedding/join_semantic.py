@@ -22,7 +22,6 @@ from headgate.shedding.join_cost import (
     Outcome,
     Shares,
     check_budget,
-    outcome,
 )
 from headgate.shedding.join_keys import Floats, KeyLoads
 from headgate.shedding.join_random import staying
@@ -56,14 +55,17 @@ def by_keys(loads: KeyLoads, costs: JoinCosts, budget: float, last: Mapping[Hash
     Shares(insert_left=0.5, insert_right=0.0, probe_left=0.0, probe_right=1.0)
     """
     check_budget(budget)
-    needed = _total(loads, costs, {}, EVERYTHING)
+    needed = _total(loads, costs, np.ones_like(loads.rates), np.ones_like(loads.rates))
     if needed.cost <= budget:
         return KeyPlan({}, EVERYTHING, needed, f"nothing is shed: {needed.cost:.3g} of {budget:.3g} CPU is needed")
     inserted = kept_sides(loads, costs, budget, worth(loads, last))
-    *known_shares, others = (Shares(*row) for row in np.hstack([inserted, looking_for(inserted)]).tolist())
-    plan = dict(zip(loads.known, known_shares, strict=True))
+    looking = looking_for(inserted)
+    *known, others = (Shares(*row) for row in np.hstack([inserted, looking]).tolist())
     return KeyPlan(
-        plan, others, _total(loads, costs, plan, others), "the sides of keys with the most partners are kept"
+        dict(zip(loads.keys, known, strict=True)),
+        others,
+        _total(loads, costs, inserted, looking),
+        "the sides of keys with the most partners are kept",
     )
 
 
@@ -71,7 +73,7 @@ def worth(loads: KeyLoads, last: Mapping[Hashable, Shares] | None = None) -> Flo
     """What the sides of all components are ranked by; what was kept at `last` counts more."""
     if not last:
         return loads.partners
-    before = [last.get(key, NOTHING) for key in (*loads.known, None)]
+    before = [last.get(key, NOTHING) for key in (*loads.keys, None)]
     return loads.partners * [[staying(shares.insert_left), staying(shares.insert_right)] for shares in before]
 
 
@@ -100,7 +102,8 @@ def looking_for(inserted: Floats) -> Floats:
     return (inserted[:, ::-1] > 0).astype(float)
 
 
-def _total(loads: KeyLoads, costs: JoinCosts, known: Mapping[Hashable, Shares], others: Shares) -> Outcome:
-    parts = [outcome(load, costs, known.get(key, others)) for key, load in loads.known.items()]
-    parts.append(outcome(loads.others, costs, others))
-    return Outcome(sum(part.results for part in parts), sum(part.cost for part in parts))
+def _total(loads: KeyLoads, costs: JoinCosts, inserted: Floats, probing: Floats) -> Outcome:
+    kept = loads.rates * inserted
+    # Those who look for the tuples of a side are on the other one.
+    results = float((kept * loads.partners * probing[:, ::-1]).sum())
+    return Outcome(results, float(kept.sum()) * costs.update + results * costs.result)

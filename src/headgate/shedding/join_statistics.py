@@ -11,15 +11,16 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from headgate.shedding.join_keys import KeyLoads, KeyRates, key_loads
-from headgate.shedding.join_plan import JoinPlan
+from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset
 from headgate.shedding.join_stock import Stock, Stretch
 from headgate.shedding.join_work import Work, parts, work
 from headgate.shedding.statistics import Smoothed
 
 #: The part of what was counted that is left after a batch.
 _KEEP = 0.7
-#: So many keys of a side are known at most.
-KEYS = 500
+#: So many keys of a side are known at most. A subset is of the few that find the most; of a sample, it matters for
+#: every tuple how many it finds.
+KEYS: Mapping[type[JoinPlan], int] = {PairSubset: 500, PairSample: 2000}
 #: How much the last batch counts in figures that are averages.
 _RECENT = 0.3
 #: The window of a side of which nothing is there.
@@ -50,8 +51,8 @@ class _Side:
     frequent: dict[int, float] = field(default_factory=dict)
     highest: float | None = None
 
-    def observe(self, seen: Seen) -> float | None:
-        """Takes in a batch, and gives how far it went."""
+    def observe(self, seen: Seen, keys: int) -> float | None:
+        """Takes in a batch, of which so many keys are known, and gives how far it went."""
         part = _RECENT if self.counted else 1.0
         self.tuples += part * (seen.tuples - self.tuples)
         if seen.tuples:
@@ -61,7 +62,7 @@ class _Side:
         known = {key: _KEEP * count for key, count in self.frequent.items()}
         for key, count in seen.frequent.items():
             known[key] = known.get(key, 0.0) + count
-        self.frequent = dict(sorted(known.items(), key=lambda item: -item[1])[:KEYS])
+        self.frequent = dict(sorted(known.items(), key=lambda item: -item[1])[:keys])
         if seen.highest is None or seen.lowest is None:
             return None
         since = self.highest if self.highest is not None else seen.lowest
@@ -95,6 +96,7 @@ class JoinStatistics:
         self._advanced: Smoothed | None = None
         self._scaled: Smoothed | None = None
         self._stock = Stock()
+        self._each: KeyLoads | None = None
         if state:
             self._sides = [
                 _Side(**{**side, "frequent": {int(k): count for k, count in side["frequent"].items()}})
@@ -143,7 +145,8 @@ class JoinStatistics:
 
     def observe(self, seen: Sequence[Seen], pairs: int, plan: JoinPlan) -> None:
         """Takes in what a batch brought, and how many pairs came of it under a plan."""
-        went = [side.observe(s) for side, s in zip(self._sides, seen, strict=True)]
+        self._each = None
+        went = [side.observe(s, KEYS[type(plan)]) for side, s in zip(self._sides, seen, strict=True)]
         advances = [step for step in went if step is not None and step > 0]
         if advances:
             self._advanced = _then(self._advanced, sum(advances) / len(advances))
@@ -178,10 +181,12 @@ class JoinStatistics:
 
         Windows are as long as they are, or `filled` with so many batches like that.
         """
-        left, right = (side.rates(n) for side, n in zip(self._sides, tuples, strict=True))
-        count = max(1, round(max(side.keys for side in self._sides)), len({*left.known, *right.known}))
+        if self._each is None:
+            left, right = (side.rates(1.0) for side in self._sides)
+            count = max(1, round(max(side.keys for side in self._sides)), len({*left.known, *right.known}))
+            self._each = key_loads(left, right, 1.0, 1.0, count)
         a, b = filled or (w / self._advance if self._advance else 1.0 for w in self._windows)
-        return key_loads(left, right, max(a, _TINY), max(b, _TINY), count)
+        return replace(self._each, rates=self._each.rates * list(tuples), windows=(max(a, _TINY), max(b, _TINY)))
 
 
 def _then(known: Smoothed | None, figure: float) -> Smoothed:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
 from headgate.shedding.join_cost import EVERYTHING, JoinCosts, JoinLoad, Shares, outcome
 from headgate.shedding.join_keys import Floats, KeyLoads
-from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset, alike
-from headgate.shedding.join_sample import Coins
+from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset
 from headgate.shedding.join_stock import Sides
 
 _FREE = JoinCosts(0.0, 0.0, 0.0)
@@ -64,8 +62,9 @@ def work(loads: KeyLoads, plan: JoinPlan) -> Work:
     """What a batch does with such loads under a plan, if windows are as full as they get under it.
 
     >>> from headgate.shedding.join_plan import PairSubset
-    >>> load = JoinLoad(left_rate=100, right_rate=50, left_window=10, right_window=0.5, selectivity=0.01)
-    >>> work(KeyLoads({}, load), PairSubset(Shares(insert_left=0.5)))
+    >>> from headgate.shedding.join_keys import KeyRates, key_loads
+    >>> loads = key_loads(KeyRates(100, {}), KeyRates(50, {}), left_window=10, right_window=0.5, keys=100)
+    >>> work(loads, PairSubset(Shares(insert_left=0.5)))
     Work(looking=150.0, kept=100.0, held=525.0, pairs=275.0, came=150.0)
     """
     if isinstance(plan, PairSample):
@@ -82,18 +81,17 @@ def shares_of(loads: KeyLoads, plan: PairSubset) -> Floats:
     if not plan.known:
         return np.broadcast_to(astuple(plan.others), (len(loads.rates), 4))
     known = plan.keyed
-    every = [*(known.get(key, plan.others) for key in loads.known), plan.others]
+    every = [*(known.get(key, plan.others) for key in loads.keys), plan.others]
     return np.array([(s.insert_left, s.insert_right, s.probe_left, s.probe_right) for s in every])
 
 
 def carried_out(loads: KeyLoads, inserted: Floats, probing: Floats) -> Work:
     """What a batch does where these shares of all components are kept, and these look for others."""
     kept = loads.rates * inserted
-    windows = (loads.others.left_window, loads.others.right_window)
     found = (
         (loads.rates * np.maximum(inserted, probing)).sum(),
         kept.sum(),
-        (kept * windows).sum(),
+        (kept * loads.windows).sum(),
         # Those who look for the tuples of a side are on the other one.
         (kept * loads.partners * probing[:, ::-1]).sum(),
         loads.rates.sum(),
@@ -137,10 +135,8 @@ def _component(load: JoinLoad, shares: Shares) -> Work:
 
 def _with_success(loads: KeyLoads, plan: PairSample) -> Floats:
     """The part of the tuples of each component and side any coin of which says yes."""
-    ways = {coins: [_kept(plan.rate, cut) for cut in astuple(coins)] for coins in (plan.others, *alike(plan.known))}
-    known: dict[Hashable, Coins] = dict((plan.known or {}).items())
-    every = [*(known.get(key, plan.others) for key in loads.known), plan.others]
-    return np.array([ways[coins] for coins in every])
+    kept = np.array([[_kept(plan.rate, cut) for cut in astuple(coins)] for coins in (plan.others, *plan.classes)])
+    return kept[[*(plan.numbers.get(key, 0) for key in loads.keys), 0]]
 
 
 def _kept(rate: float, cut: int | None) -> float:
