@@ -111,22 +111,28 @@ def test_no_more_is_kept_than_there_is_room_for() -> None:
 def test_a_sample_takes_as_long_as_it_may(spread: float) -> None:
     load = loads(skew=0.0, keys=20_000)
     everything = PRICES.seconds(work(load, sampled_always(Sample(), load, PRICES)))
-    plan = sampled_within(Sample(spread=spread), load, PRICES, 1.0, 0.95 * everything)
-    assert 0.01 <= plan.rate < 1
-    assert PRICES.seconds(work(load, plan)) < everything
-    assert (plan.others.left is None) == (spread == 1)
+    for part in (0.9, 0.98):
+        plan = sampled_within(Sample(spread=spread), load, PRICES, 1.0, part * everything)
+        assert 0.01 <= plan.rate < 1
+        assert PRICES.seconds(work(load, plan)) == pytest.approx(part * everything, rel=0.02)
+        assert (plan.others.left is None) == (spread == 1 or part > 0.9)
 
 
-@pytest.mark.parametrize("budget", [0.0, 0.01])
-def test_a_sample_that_there_is_no_time_for_keeps_few_tuples(budget: float) -> None:
+@pytest.mark.parametrize("skew", [0.0, 1.0])
+@pytest.mark.parametrize("part", [0.05, 0.2, 0.5])
+def test_there_is_a_sample_for_every_budget(part: float, skew: float) -> None:
+    load = loads(skew=skew, keys=2_000)
+    everything = PRICES.seconds(work(load, sampled_always(Sample(), load, PRICES)))
+    plan = sampled_within(Sample(), load, PRICES, 1.0, part * everything)
+    print(f"skew {skew}, {part} of the time: {plan.why}")
+    assert PRICES.seconds(work(load, plan)) == pytest.approx(part * everything, rel=0.05)
+
+
+def test_a_sample_that_there_is_no_time_for_does_little() -> None:
     load = loads(skew=0.0, keys=2_000)
-    plan = sampled_within(Sample(), load, PRICES, 1.0, budget)
+    plan, every = sampled_within(Sample(), load, PRICES, 1.0, 0.0), sampled_always(Sample(), load, PRICES)
     assert "or less" in plan.why
-    assert 0 < work(load, plan).kept < 0.25 * sampled_kept(load)
-
-
-def sampled_kept(load: KeyLoads) -> float:
-    return work(load, sampled_always(Sample(), load, PRICES)).kept
+    assert 0 < PRICES.seconds(work(load, plan)) < 0.05 * PRICES.seconds(work(load, every))
 
 
 def test_statistics_follow_the_streams() -> None:

@@ -30,7 +30,7 @@ from headgate.shedding.join_coins import (
 )
 from headgate.shedding.join_cost import JoinCosts
 from headgate.shedding.join_keys import KeyLoads, KeyRates, key_loads
-from headgate.shedding.join_sample import Coins, by_slots_cost, sample
+from headgate.shedding.join_sample import Coins, by_slots_cost, looking_for, sample, slots_for
 
 places = st.integers(0, CIRCLE - 1)
 rates = st.floats(1e-6, 1)
@@ -133,6 +133,45 @@ def test_the_last_success_is_where_it_would_be_coin_by_coin(place: int, rate: fl
     assert -1 <= last < cut
     assert last == cut - 1 or uniform <= (1 - rate) ** (cut - 1 - last) * (1 + 1e-9)
     assert last == -1 or uniform >= (1 - rate) ** (cut - last) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("partners", [0.2, 3.0, 20.0])
+@pytest.mark.parametrize("rate", [0.003, 0.03, 0.3])
+def test_of_those_who_look_each_pair_is_as_likely_and_the_variance_is_within_the_spread(
+    partners: float, rate: float
+) -> None:
+    """Tuples of one key at random places; those who look have one coin for all that they find."""
+    rng, spread, window, trials, tuples = np.random.default_rng(8), 1.25, 10.0, 400, 400
+    both = np.array([partners])
+    (looking,) = looking_for(both, rate, spread)
+    (many,) = slots_for(both, np.array([looking]), rate, spread)
+    success, off, pairs, near = rate / looking, [], 0, np.zeros((2, 4))
+    assert rate <= looking <= 1
+    for _ in range(trials):
+        first, second = rng.uniform(0, window * tuples / partners, (2, tuples))
+        coins, look = rng.random((tuples, int(many))) < success, rng.random(tuples) < looking
+        x, y = np.nonzero((second - first[:, None] >= 0) & (second - first[:, None] < window))
+        age = (second[y] - first[x]) / window
+        taken = coins[x, (age * many).astype(int)] & look[y]
+        off.append(taken.sum() - rate * len(taken))
+        pairs += len(taken)
+        near += [np.bincount((4 * some).astype(int), minlength=4) for some in (age, age[taken])]
+    wider = float(np.var(off)) * trials / (pairs * rate * (1 - rate))
+    kept = 1 - (1 - success) ** many
+    print(f"{partners} partners, {rate}: {looking:.3f} look, {kept:.3f} kept, {many:g} slots, {wider:.2f} times")
+    assert wider < spread + 4 * spread * (2 / trials) ** 0.5
+    deviations = (near[1] - rate * near[0]) ** 2 / (near[0] * rate * (1 - rate) * spread)
+    assert stats.chi2.sf(deviations.sum(), 4) > 0.001
+
+
+@given(st.floats(0, 1000), rates, rates)
+def test_those_who_look_at_a_lower_rate_find_enough_of_what_was_kept_at_a_higher_one(
+    found: float, one: float, other: float
+) -> None:
+    low, high = min(one, other), max(one, other)
+    few, many = (looking_for(np.array([found]), rate, 1.25)[0] for rate in (low, high))
+    assert low <= few <= many <= 1
+    assert few / many >= low / high * (1 - 1e-9)
 
 
 def test_a_coin_for_each_expected_partner_loses_those_that_nobody_expected() -> None:
@@ -251,7 +290,7 @@ def test_frequent_keys_meet_by_pairs_and_rare_ones_by_slots() -> None:
     assert (plan.coins(0), plan.others) == (Coins(None, None), Coins(1, 1))
     assert isinstance(plan.coins(59).left, int)
     exact = sample(loads, JoinCosts(1.0, 0.1, 0.05), 60, spread=1)
-    assert {coins.left for coins in exact.known.values()} == {None}
+    assert {exact.coins(key) for key in range(60)} == {Coins(None, None)}
     assert exact.rate <= plan.rate
 
 

@@ -27,8 +27,10 @@ from headgate.shedding.join_coins import CIRCLE, misses
 from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset
 from headgate.windows import Number
 
-#: The rate at which a tuple was read, the slots in which it flips its coins, or 0, and its last slot with a success.
-_RATE, _SLOTS, _LAST = "_hg_rate", "_hg_slots", "_hg_last"
+#: The rate at which a tuple was read; the part of tuples like it that look for earlier ones, or 0 where it does not.
+_RATE, _LOOK = "_hg_rate", "_hg_look"
+#: How likely its coins say yes, the slots in which it flips them, or 0, and the last of these with a success.
+_SUCCESS, _SLOTS, _LAST = "_hg_success", "_hg_slots", "_hg_last"
 _NEW_AT = "_hg_new_at"
 #: The class of a tuple's keys: those that a plan treats alike.
 CLASS = "_hg_class"
@@ -127,32 +129,56 @@ class SampledSide(ShedSide):
 
     @property
     def extra(self) -> T.StructType:
-        kinds = {COIN: T.LongType(), _RATE: T.DoubleType(), _SLOTS: T.IntegerType(), _LAST: T.IntegerType()}
-        return T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])
+        fields = [T.StructField(COIN, T.LongType())]
+        fields += [T.StructField(name, T.DoubleType()) for name in (_RATE, _LOOK, _SUCCESS)]
+        fields += [T.StructField(name, T.IntegerType()) for name in (_SLOTS, _LAST)]
+        return T.StructType(fields)
 
     def flipped(self, df: DataFrame, plan: PairSample) -> DataFrame:
         """New tuples, tossed, with what is kept of their coins."""
-        cuts = [getattr(coins, self.which) or 0 for coins in (plan.others, *plan.classes)]
-        # The same code for both kinds of coins, which is warm when it is needed.
-        rate, many, scale = (moving(n, COIN) for n in (f"{plan.rate!r}D", cuts[0], f"{misses(plan.rate)!r}D"))
-        if self._tells_apart(plan):
-            # A tuple without a key meets nobody.
-            many = f"coalesce(get(array({', '.join(map(literal, cuts))}), {CLASS}), 0L)"
-        place = f"(pmod(xxhash64({COIN}, -1L), {CIRCLE}L) + 1) / {CIRCLE}D"
-        last = f"greatest({many} - 1 - floor(ln({place}) * {scale}), -1L)"
-        columns = {_RATE: rate, _SLOTS: f"CAST({many} AS INT)", _LAST: f"CAST({last} AS INT)"}
+        number = 0 if self.which == "left" else 1
+        ways = [(coins, plan.success(coins)[number]) for coins in (plan.others, *plan.classes)]
+        # The same code for all kinds of coins, which is warm when it is needed.
+        many = self._by_class(plan, [f"{getattr(coins, self.which) or 0}L" for coins, _ in ways])
+        look = self._by_class(plan, [f"{getattr(coins, f'look_{self.which}')!r}D" for coins, _ in ways])
+        success = self._by_class(plan, [f"{own!r}D" for _, own in ways])
+        scale = self._by_class(plan, [f"{misses(own)!r}D" for _, own in ways])
+        last = f"greatest({many} - 1 - floor(ln({_place(-1, 1)} / {CIRCLE}D) * {scale}), -1L)"
+        columns = {
+            _RATE: moving(f"{plan.rate!r}D", COIN),
+            _LOOK: f"CASE WHEN {_place(-2)} < {look} * {CIRCLE}D THEN {look} ELSE 0D END",
+            _SUCCESS: success,
+            _SLOTS: f"CAST({many} AS INT)",
+            _LAST: f"CAST({last} AS INT)",
+        }
         return self.classed(df, plan).withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(CLASS)
+
+    def _by_class(self, plan: PairSample, values: Sequence[str]) -> str:
+        """What holds for the class of a tuple's key, as SQL; without a key, which meets nobody, it is nothing."""
+        if not self._tells_apart(plan):
+            return moving(values[0], COIN)
+        return f"coalesce(get(array({', '.join(values)}), {CLASS}), 0)"
 
     @property
     def succeeds(self) -> str:
         """Whether any coin of a tuple says yes, as SQL."""
-        return f"{_SLOTS} = 0 OR {_LAST} >= 0"
+        return f"({_SLOTS} = 0 OR {_LAST} >= 0)"
+
+    @property
+    def looks(self) -> str:
+        """Whether a tuple looks for earlier ones, as SQL."""
+        return f"{_LOOK} > 0"
+
+    @property
+    def takes_part(self) -> str:
+        """Whether a tuple can be in any pair of the sample, as SQL."""
+        return f"({self.succeeds} OR {self.looks})"
 
     def can_match(self, df: DataFrame, told: Mapping[str, Punctuation]) -> str:
         """Whether a tuple can still be in a pair of the sample, as SQL.
 
-        That is so up to the end of its last slot with a success, and while an earlier one may come: that one has the
-        coins then.
+        That is so up to the end of its last slot with a success, and, if it looks for earlier ones, while one may come:
+        that one has the coins then.
         """
         known = super().can_match(df, told)
         condition, own, other = self._conditions[0]
@@ -162,7 +188,7 @@ class SampledSide(ShedSide):
         place = position(df, own)
         now = moving(p, place)
         met = f"{_LAST} >= 0 AND ({place} - {now}) * {_SLOTS} + {literal(self.window)} * ({_LAST} + 1) >= 0"
-        return f"({known}) AND ({_SLOTS} = 0 OR {place} >= {now} OR ({met}))"
+        return f"({known}) AND ({_SLOTS} = 0 OR ({self.looks} AND {place} >= {now}) OR ({met}))"
 
 
 def subset_pairs(
@@ -229,25 +255,32 @@ def sampled_pairs(
     left, right = sides
     here, there = position(found, left.place), position(found, right.place)
     coins = [_of(side.which, COIN) for side in sides]
-    current = moving(f"{plan.rate!r}D", coins[0])
-    rate, slots, last, coin = (
-        f"CASE WHEN {here} <= {there} THEN {_of('left', c)} ELSE {_of('right', c)} END" for c in _KEPT
+    given, success, slots, last, coin = (
+        f"CASE WHEN {here} <= {there} THEN {_of('left', c)} ELSE {_of('right', c)} END" for c in _OF_THE_EARLIER
     )
+    look = f"CASE WHEN {here} <= {there} THEN {_of('right', _LOOK)} ELSE {_of('left', _LOOK)} END"
+    # A rate that is lower than when the earlier tuple was read is made up for by a coin of the pair's own.
+    chance = f"(({success}) * ({look}))"
+    rate = f"least({given}, {moving(f'{plan.rate!r}D', coins[0])}, {chance})"
     window = f"CASE WHEN {here} <= {there} THEN {literal(left.window)} ELSE {literal(right.window)} END"
     slot = f"least(CAST(floor(abs({here} - {there}) * ({slots}) / ({window})) AS BIGINT), CAST({slots} AS BIGINT) - 1)"
     places = " + ".join(f"pmod({c}, {CIRCLE}L)" for c in coins)
-    by_pairs = f"pmod({places}, {CIRCLE}L) < least({rate}, {current}) * {CIRCLE}D"
-    says_yes = f"pmod(xxhash64({coin}, {slot}), {CIRCLE}L) < ({rate}) * {CIRCLE}D"
+    by_pairs = f"pmod({places}, {CIRCLE}L) * ({look}) < {rate} * {CIRCLE}D"
+    says_yes = f"pmod(xxhash64({coin}, {slot}), {CIRCLE}L) < ({success}) * {CIRCLE}D"
     by_slots = f"({slot} = ({last}) OR ({slot} < ({last}) AND {says_yes}))"
-    # A rate that is lower than when the earlier tuple was read is made up for by a coin of the pair's own.
-    thinned = f"pmod(xxhash64({', '.join(coins)}), {CIRCLE}L) * ({rate}) < {current} * {CIRCLE}D"
+    thinned = f"pmod(xxhash64({', '.join(coins)}), {CIRCLE}L) * {chance} < {rate} * {CIRCLE}D"
     taken = f"CASE WHEN ({slots}) = 0 THEN {by_pairs} ELSE {by_slots} AND {thinned} END"
     names = [_of(side.which, field.name) for side in sides for field in side.extra]
-    return found.where(taken).withColumn(SAMPLING_RATE, F.expr(f"least({rate}, {current})")).drop(*names)
+    return found.where(taken).withColumn(SAMPLING_RATE, F.expr(rate)).drop(*names)
 
 
 #: What of the earlier tuple decides about a pair.
-_KEPT = (_RATE, _SLOTS, _LAST, COIN)
+_OF_THE_EARLIER = (_RATE, _SUCCESS, _SLOTS, _LAST, COIN)
+
+
+def _place(number: int, more: int = 0) -> str:
+    """A tuple's place on the circle for one of the coins that it flips once, as SQL."""
+    return f"(pmod(xxhash64({COIN}, {number}L), {CIRCLE}L) + {more})"
 
 
 def _named(side: SampledSide, df: DataFrame) -> DataFrame:

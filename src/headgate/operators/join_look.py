@@ -48,7 +48,7 @@ class Look:
             kept, looking = side.inserted(plan), side.probes(plan)
         else:
             assert isinstance(side, SampledSide)
-            kept, looking = side.succeeds, "true"
+            kept, looking = side.succeeds, side.looks
         known = f"{CLASS} > 0" if CLASS in df.columns else "false"
         row = f"CASE WHEN {_KEY} IS NULL THEN 2 WHEN {known} THEN 0 ELSE 1 END"
         does = f"CASE WHEN {kept} THEN {_KEPT} WHEN {looking} THEN {_LOOKING} ELSE {_NOTHING} END"

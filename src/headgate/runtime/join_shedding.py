@@ -23,7 +23,7 @@ from headgate.runtime.evaluate import answer
 from headgate.runtime.tuples import Keeper
 from headgate.shedding.join_cost import EVERYTHING, NOTHING
 from headgate.shedding.join_eviction import Worth, worth
-from headgate.shedding.join_plan import BY_PAIRS, WARM, JoinPlan, PairSample, PairSubset, restored
+from headgate.shedding.join_plan import BY_PAIRS, NO_SAMPLE, WARM, JoinPlan, PairSample, PairSubset, restored
 from headgate.shedding.join_planner import dropped_always, sampled_always, sampled_within, within_room, within_time
 from headgate.shedding.join_statistics import JoinStatistics, Seen
 from headgate.shedding.join_work import Prices, Work
@@ -91,7 +91,7 @@ class JoinDrops:
             return side.taken(plan, coins)
         assert isinstance(side, SampledSide)
         self._came[keeper.column] = side.flipped(coins, plan)
-        return self._came[keeper.column]
+        return self._came[keeper.column].where(side.takes_part)
 
     def kept(self, keepers: Sequence[Keeper]) -> dict[str, DataFrame]:
         """Of joins that are shed, the new tuples that are kept. All that came are looked at on the way."""
@@ -105,6 +105,8 @@ class JoinDrops:
             if isinstance(plan, PairSubset):
                 df = side.kept(plan, df)
                 df = df if plan.room is None else side.kept(plan.room, df)
+            elif isinstance(side, SampledSide):
+                df = df.where(side.takes_part)
             found[keeper.column] = df
         return found
 
@@ -207,7 +209,7 @@ class _Shed:
     @property
     def gone(self) -> JoinPlan:
         """Everything left out that can be."""
-        return PairSample(0.0) if isinstance(self.policy, Sample) else PairSubset(NOTHING)
+        return NO_SAMPLE if isinstance(self.policy, Sample) else PairSubset(NOTHING)
 
     def _always(self, loads: KeyLoads | None, prices: Prices) -> JoinPlan:
         if isinstance(self.policy, Sample):

@@ -12,8 +12,10 @@ from headgate.shedding.join_sample import Coins
 
 #: Why a plan that leaves nothing out is run as one that does: its code is warm, and its price known, when it is needed.
 WARM = "to get warm"
-#: Every tuple is kept.
+#: Every tuple is kept, and looks for others.
 BY_PAIRS = Coins(None, None)
+#: No tuple is kept, and none looks for others.
+_NOBODY = Coins(1, 1, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,22 @@ class PairSample:
     """The coins of frequent keys, which are given by their hashes."""
     why: str = ""
 
+    def success(self, coins: Coins) -> tuple[float, float]:
+        """How likely a coin of a tuple of each side says yes: as likely as makes up for those who do not look."""
+        return self._success(coins.left, coins.look_right), self._success(coins.right, coins.look_left)
+
+    def _success(self, cut: int | None, looking: float) -> float:
+        if cut is None:
+            return 1.0
+        return min(1.0, self.rate / looking) if looking else 0.0
+
+    def kept(self, coins: Coins) -> tuple[float, float]:
+        """The part of the tuples of each side any coin of which says yes."""
+        if not self.rate:
+            return 0.0, 0.0
+        left, right = self.success(coins)
+        return 1 - (1 - left) ** (coins.left or 1), 1 - (1 - right) ** (coins.right or 1)
+
     @cached_property
     def numbers(self) -> Mapping[Hashable, int]:
         """The class of each key that is known, from 1 on."""
@@ -96,6 +114,8 @@ class PairSample:
 
 
 JoinPlan = PairSubset | PairSample
+#: A sample that nothing is in.
+NO_SAMPLE = PairSample(0.0, _NOBODY)
 
 
 def restored(document: Mapping[str, Any]) -> JoinPlan:

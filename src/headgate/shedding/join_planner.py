@@ -11,7 +11,7 @@ from headgate.shedding.join_cost import NOTHING, JoinCosts, JoinLoad, Shares
 from headgate.shedding.join_keys import KeyLoads
 from headgate.shedding.join_plan import PairSample, PairSubset
 from headgate.shedding.join_random import STRATEGIES, probe_no_insert
-from headgate.shedding.join_sample import Coins, SamplePlan, sample, sample_at
+from headgate.shedding.join_sample import SamplePlan, sample, sample_at
 from headgate.shedding.join_semantic import by_keys, filled, kept_sides, looking_for, worth
 from headgate.shedding.join_work import Prices, carried_out, shares_of, work
 from headgate.shedding.policy import BY_KEY, Sample, Subset
@@ -24,10 +24,8 @@ _GAIN = 1.1
 _HALVINGS = 8
 #: The part of `max_state` that is planned with: as long as it suffices, nothing has to be evicted.
 _ROOM = 0.9
-#: Pairs are sampled at this rate at least: it adds little to what has to be done anyway.
-_LEAST = 0.001
-#: So many classes of keys are told apart in a sample.
-_CLASSES, _ROUNDING = 100, 1e-9
+#: Pairs are sampled at this rate at least: it adds little to what has to be done anyway, and something is learned.
+_LEAST = 0.0001
 #: What results cost where only they count.
 _RESULTS = JoinCosts(0.0, 0.0, 1.0)
 
@@ -171,38 +169,17 @@ def sampled_always(policy: Sample, loads: KeyLoads | None, prices: Prices, scale
         return PairSample(rate)
     loads = loads.passing(scale)
     found = sample_at(loads, prices.costs(loads, 1.0), rate, policy.spread)
-    return _in_classes(found, f"{rate:.3g} of the pairs are taken always")
+    return _written(found, f"{rate:.3g} of the pairs are taken always")
 
 
 def sampled_within(policy: Sample, loads: KeyLoads, prices: Prices, scale: float, budget: float) -> PairSample:
     """The largest sample that so many seconds a batch pay for."""
     loads = loads.passing(scale)
-    left = max(0.0, budget - prices.looking * float(loads.rates.sum()))
-    found = sample(loads, prices.costs(loads, 1.0), left, policy.spread, _LEAST)
-    missing = "" if found.cost <= left else ", or less: that tuples look for others takes all the time there is"
-    return _in_classes(found, f"there is time for {found.rate:.3g} of the pairs{missing}")
+    found = sample(loads, prices.costs(loads, 1.0), max(0.0, budget), policy.spread, prices.looking, _LEAST)
+    missing = ", or less: the rest of the batch takes all the time there is" if found.cost > budget else ""
+    return _written(found, f"there is time for {found.rate:.3g} of the pairs{missing}")
 
 
-def _in_classes(plan: SamplePlan, why: str) -> PairSample:
-    """The plan with a few more slots here and there, so that there are only some classes of keys."""
-    base = 2
-    while len(classes := _classes(plan, base)) > _CLASSES:
-        base *= base
-    return PairSample(plan.rate, plan.others, classes, why)
-
-
-def _classes(plan: SamplePlan, base: int) -> dict[Coins, tuple[int, ...]]:
-    """The known keys by their coins, the number of slots rounded up to a power.
-
-    Those with the most slots are last: where two keys cannot be told apart, both have the coins of the last one.
-    """
-    powers = np.ceil(np.log(np.maximum(plan.cuts[:-1], 1)) / np.log(base) - _ROUNDING)
-    cuts = np.where(plan.cuts[:-1], np.power(float(base), powers), 0).astype(np.int64)
-    ways, numbers = np.unique(cuts, axis=0, return_inverse=True)
-    found: dict[int, list[int]] = {number: [] for number in range(len(ways))}
-    for key, number in zip(plan.keys, numbers.ravel().tolist(), strict=True):
-        if isinstance(key, int):
-            found[number].append(key)
-    fewest = np.where(ways, ways, np.iinfo(np.int64).max).min(axis=1)
-    order = np.argsort(fewest, kind="stable").tolist()
-    return {Coins.of(ways[number].tolist()): tuple(found[number]) for number in order if found[number]}
+def _written(plan: SamplePlan, why: str) -> PairSample:
+    known = {coins: tuple(key for key in keys if isinstance(key, int)) for coins, keys in plan.classes.items()}
+    return PairSample(plan.rate, plan.others, known, why)

@@ -68,10 +68,10 @@ def work(loads: KeyLoads, plan: JoinPlan) -> Work:
     Work(looking=150.0, kept=100.0, held=525.0, pairs=275.0, came=150.0)
     """
     if isinstance(plan, PairSample):
-        # A tuple with coins by slots is kept if it has a success, until it has had the last.
-        inserted = _with_success(loads, plan)
-        found, every = (carried_out(loads, kept, np.ones_like(inserted)) for kept in (inserted, np.ones_like(inserted)))
-        return replace(found, pairs=plan.rate * every.pairs)
+        kept, looking = _sampled(loads, plan)
+        takes_part = float((loads.rates * (1 - (1 - kept) * (1 - looking))).sum())
+        every = float((loads.rates * loads.partners).sum())
+        return replace(carried_out(loads, kept, looking), looking=takes_part, pairs=plan.rate * every)
     shares = shares_of(loads, plan)
     return carried_out(loads, shares[:, :2], shares[:, 2:])
 
@@ -102,7 +102,7 @@ def carried_out(loads: KeyLoads, inserted: Floats, probing: Floats) -> Work:
 def parts(loads: KeyLoads, plan: JoinPlan) -> tuple[Sides, Sides]:
     """The part of the tuples of each side that is kept behind a batch, and the part of whose pairs may come out."""
     if isinstance(plan, PairSample):
-        return _inserted(loads, _with_success(loads, plan)), (plan.rate, plan.rate)
+        return _inserted(loads, _sampled(loads, plan)[0]), (plan.rate, plan.rate)
     taken = _inserted(loads, shares_of(loads, plan)[:, :2])
     room = None if plan.room is None else _inserted(loads, shares_of(loads, plan.room)[:, :2])
     return taken if room is None else _least(taken, room), taken
@@ -133,11 +133,9 @@ def _component(load: JoinLoad, shares: Shares) -> Work:
     )
 
 
-def _with_success(loads: KeyLoads, plan: PairSample) -> Floats:
-    """The part of the tuples of each component and side any coin of which says yes."""
-    kept = np.array([[_kept(plan.rate, cut) for cut in astuple(coins)] for coins in (plan.others, *plan.classes)])
-    return kept[[*(plan.numbers.get(key, 0) for key in loads.keys), 0]]
-
-
-def _kept(rate: float, cut: int | None) -> float:
-    return float(rate > 0) if cut is None else 1 - (1 - rate) ** cut
+def _sampled(loads: KeyLoads, plan: PairSample) -> tuple[Floats, Floats]:
+    """The part of the tuples of each component and side that has a success, and is kept, and the part that looks."""
+    every = (plan.others, *plan.classes)
+    ways = np.array([[*plan.kept(coins), coins.look_left, coins.look_right] for coins in every])
+    found = ways[[*(plan.numbers.get(key, 0) for key in loads.keys), 0]]
+    return found[:, :2], found[:, 2:]
