@@ -23,7 +23,7 @@ from headgate.operators.matching import Side, Which, matched
 from headgate.operators.sql import literal, moving, position, quoted, stacked
 from headgate.plan.nodes import SAMPLING_RATE, Band, Join
 from headgate.progress import Punctuation
-from headgate.shedding.join_coins import CIRCLE, misses
+from headgate.shedding.join_coins import CIRCLE, PARTS, misses
 from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset
 from headgate.windows import Number
 
@@ -187,7 +187,9 @@ class SampledSide(ShedSide):
             return known
         place = position(df, own)
         now = moving(p, place)
-        met = f"{_LAST} >= 0 AND ({place} - {now}) * {_SLOTS} + {literal(self.window)} * ({_LAST} + 1) >= 0"
+        each = _each_part(_SLOTS)
+        end = f"{literal(self.window)} * ({_LAST} div {each} + 1)"
+        met = f"{_LAST} >= 0 AND ({place} - {now}) * ({_SLOTS} div {each}) + {end} >= 0"
         return f"({known}) AND ({_SLOTS} = 0 OR ({self.looks} AND {place} >= {now}) OR ({met}))"
 
 
@@ -258,12 +260,17 @@ def sampled_pairs(
     given, success, slots, last, coin = (
         f"CASE WHEN {here} <= {there} THEN {_of('left', c)} ELSE {_of('right', c)} END" for c in _OF_THE_EARLIER
     )
-    look = f"CASE WHEN {here} <= {there} THEN {_of('right', _LOOK)} ELSE {_of('left', _LOOK)} END"
+    look, later = (
+        f"CASE WHEN {here} <= {there} THEN {_of('right', c)} ELSE {_of('left', c)} END" for c in (_LOOK, COIN)
+    )
     # A rate that is lower than when the earlier tuple was read is made up for by a coin of the pair's own.
     chance = f"(({success}) * ({look}))"
     rate = f"least({given}, {moving(f'{plan.rate!r}D', coins[0])}, {chance})"
     window = f"CASE WHEN {here} <= {there} THEN {literal(left.window)} ELSE {literal(right.window)} END"
-    slot = f"least(CAST(floor(abs({here} - {there}) * ({slots}) / ({window})) AS BIGINT), CAST({slots} AS BIGINT) - 1)"
+    each = _each_part(f"CAST({slots} AS BIGINT)")
+    parts = f"(({slots}) div {each})"
+    part = f"least(CAST(floor(abs({here} - {there}) * {parts} / ({window})) AS BIGINT), {parts} - 1)"
+    slot = f"({part} * {each} + pmod(xxhash64({later}, -3L), {each}))"
     places = " + ".join(f"pmod({c}, {CIRCLE}L)" for c in coins)
     by_pairs = f"pmod({places}, {CIRCLE}L) * ({look}) < {rate} * {CIRCLE}D"
     says_yes = f"pmod(xxhash64({coin}, {slot}), {CIRCLE}L) < ({success}) * {CIRCLE}D"
@@ -276,6 +283,11 @@ def sampled_pairs(
 
 #: What of the earlier tuple decides about a pair.
 _OF_THE_EARLIER = (_RATE, _SUCCESS, _SLOTS, _LAST, COIN)
+
+
+def _each_part(slots: str) -> str:
+    """How many slots there are for a part of the time, as SQL."""
+    return f"greatest({slots} div {PARTS}, 1L)"
 
 
 def _place(number: int, more: int = 0) -> str:

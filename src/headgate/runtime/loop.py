@@ -86,7 +86,7 @@ from headgate.runtime.state import State
 from headgate.runtime.telling import explain
 from headgate.runtime.tuples import Keeper, Tuples
 from headgate.runtime.whereabouts import Whereabouts
-from headgate.shedding.policy import Estimate, exact
+from headgate.shedding.policy import exact, limits_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -162,7 +162,7 @@ class Loop:
         self.manifest = manifest or self._manifests.last()
         known = without_dropped(self.manifest, self.stages, self._texts, anew, self.root.path)
         self._policies, self._overload = policies, overload
-        shed = {n: p.confidence if isinstance(p, Estimate) else None for n, p in policies.items() if p != exact()}
+        shed = {n: limits_for(queries[n], p) for n, p in policies.items() if p != exact()}
         self.levels = levels(list(self.stages.values()), self._watches, self._frames, known.tables, shed)
         self.manifest = with_added(known, self.stages, self._texts, self.levels)
         self._state = State(spark, self.root, self.levels)

@@ -57,6 +57,8 @@ def nonzero(sql: str) -> str:
     return f"(CASE WHEN {sql} <> 0 THEN {sql} END)"
 
 
+#: At least so much is outside of any limits.
+_OUTSIDE = 1e-12
 #: The squared error that one tuple at the lowest rate makes, for a value of one; and how many tuples at that rate would
 #: tell as much as those kept, with the one more.
 _LOWEST_RATE = (
@@ -74,6 +76,16 @@ def normal_quantile(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise FlowError(f"confidence={confidence}: give a number between 0 and 1, such as 0.99")
     return float(stats.norm.ppf((1 + confidence) / 2))
+
+
+def widened(confidence: float, variance: float) -> float:
+    """The confidence at which limits are as wide as they are at this one with so many times the variance.
+
+    >>> round(widened(0.95, 2), 4)
+    0.9944
+    """
+    outside = 2 * stats.norm.sf(normal_quantile(confidence) * variance**0.5)
+    return float(1 - max(outside, _OUTSIDE))
 
 
 def number(value: float) -> str:

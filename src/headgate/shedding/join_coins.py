@@ -7,11 +7,12 @@ pair is more likely than another. There are two kinds:
   its places falls into the first part of the circle. Any two pairs are independent: at least one place is not in both.
   For a given tuple the partners are those on an arc, so tuples meet by key and bucket of the circle, and most pairs
   that are not in the sample are never looked at. But each tuple has to be kept: some partner may come from its arc.
-- *by slots*. The time for which a tuple is kept is cut into slots, with a coin for each, the hash of its identity and
-  the slot's number. A pair is in the sample if the coin of its earlier tuple for the age at which the later one comes
-  says so. A tuple without a success is never kept, one with some is let go behind the last, which is drawn first: so
-  there may be any number of slots. But partners in the same slot share a coin, which widens the variance of a count by
-  the mean number of partners in a slot.
+- *by slots*. A tuple has a number of slots, with a coin for each, the hash of its identity and the slot's number. The
+  time for which it is kept is cut into a few parts, each with as many slots as the others. A pair is in the sample if
+  the coin of its earlier tuple says so, for one of the slots of the age at which the later one comes: which one is the
+  later one's hash, so that those who come all at once do not share a coin. A tuple without a success is never kept, one
+  with some is let go behind the last, which is drawn first: so there may be any number of slots. But partners in the
+  same slot share a coin, which widens the variance of a count by the mean number of partners in a slot.
 
 By slots, a tuple has to be kept all the same until no earlier one of the other side can come: that one has the coin.
 """
@@ -29,6 +30,8 @@ Floats = NDArray[np.float64]
 
 #: Places are whole numbers from 0 to this: a hash modulo CIRCLE. Whole, so that all who ask get the same answer.
 CIRCLE = 1 << 32
+#: Into so many parts the time is cut at most for which a tuple is kept.
+PARTS = 8
 #: Above this, more buckets save nothing.
 _BUCKETS = 1 << 20
 
@@ -64,16 +67,24 @@ def buckets_met(left: int, rate: float) -> tuple[int, ...]:
 
 
 def slots(partners: Floats, spread: float) -> Floats:
-    """How many slots keep the variance within `spread` times that of independent pairs; no number would do at 1.
+    """How many slots keep the variance within `spread` times that of independent pairs.
 
-    >>> slots(np.array([2, 0.1]), spread=1.25), slots(np.array([2]), spread=1)
-    (array([8., 1.]), array([inf]))
+    >>> slots(np.array([2.2, 2, 0.1]), spread=1.25).tolist()
+    [16.0, 8.0, 1.0]
     """
-    if not spread >= 1:
-        raise FlowError(f"spread={spread}: give how much wider the variance may be, 1 or more")
-    if spread == 1:
-        return np.full(partners.shape, np.inf)
-    return np.maximum(1.0, np.ceil(partners / (spread - 1)))
+    if not spread > 1:
+        raise FlowError(f"spread={spread}: give how much wider the variance may be, more than 1: slots share coins")
+    needed = np.maximum(1.0, np.ceil(partners / (spread - 1)))
+    return np.where(needed > PARTS, PARTS * np.ceil(needed / PARTS), needed)
+
+
+def each_part(cut: Floats) -> Floats:
+    """How many slots there are for a part of the time.
+
+    >>> each_part(np.array([5, 8, 24])).tolist()
+    [1.0, 1.0, 3.0]
+    """
+    return np.maximum(cut // PARTS, 1.0)
 
 
 def last_slot(place: int, rate: float, cut: int) -> int:
@@ -93,17 +104,19 @@ def misses(rate: float) -> float:
 
 
 def kept_for(last: int, cut: int, window: float) -> float:
-    """How long a tuple is kept: until the end of its last slot with a success, and not at all without one.
+    """How long a tuple is kept: until the end of the part with its last success, and not at all without one.
 
-    >>> kept_for(1, cut=4, window=60), kept_for(-1, cut=4, window=60)
-    (30.0, 0.0)
+    >>> kept_for(1, cut=4, window=60), kept_for(-1, cut=4, window=60), kept_for(4, cut=16, window=60)
+    (30.0, 0.0, 22.5)
     """
-    return window * (last + 1) / cut
+    each = max(cut // PARTS, 1)
+    return window * (last // each + 1) * each / cut
 
 
-def slot_at(age: float, cut: int, window: float) -> int:
-    """The slot of a tuple in which one comes that is later by `age`; the window's end is in the last."""
-    return min(int(age * cut / window), cut - 1)
+def slot_at(age: float, place: int, cut: int, window: float) -> int:
+    """The slot of a tuple for one at this place that is later by `age`; the window's end is in the last part."""
+    each = max(cut // PARTS, 1)
+    return min(int(age * (cut // each) / window), cut // each - 1) * each + place % each
 
 
 def slot_succeeds(slot: int, last: int, coin: int, rate: float) -> bool:

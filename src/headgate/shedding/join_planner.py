@@ -175,7 +175,8 @@ def sampled_always(policy: Sample, loads: KeyLoads | None, prices: Prices, scale
 def sampled_within(policy: Sample, loads: KeyLoads, prices: Prices, scale: float, budget: float) -> PairSample:
     """The largest sample that so many seconds a batch pay for."""
     loads = loads.passing(scale)
-    found = sample(loads, prices.costs(loads, 1.0), max(0.0, budget), policy.spread, prices.looking, _LEAST)
+    costs = prices.costs(loads, 1.0)
+    found = sample(loads, costs, max(0.0, budget), policy.spread, prices.looking, policy.all_look, _LEAST)
     missing = ", or less: the rest of the batch takes all the time there is" if found.cost > budget else ""
     return _written(found, f"there is time for {found.rate:.3g} of the pairs{missing}")
 

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.shedding.join_coins import CIRCLE, buckets, slots
+from headgate.shedding.join_coins import CIRCLE, buckets, each_part, slots
 from headgate.shedding.join_cost import JoinCosts, check_budget
 from headgate.shedding.join_keys import KeyLoads
 
@@ -71,11 +71,17 @@ class SamplePlan:
 
 
 def sample(
-    loads: KeyLoads, costs: JoinCosts, budget: float, spread: float = 1.25, look: float = 0.0, least: float = 0.0
+    loads: KeyLoads,
+    costs: JoinCosts,
+    budget: float,
+    spread: float = 1.25,
+    look: float = 0.0,
+    all_look: bool = True,
+    least: float = 0.0,
 ) -> SamplePlan:
     """The largest sample that the budget pays for, or one at the `least` rate.
 
-    To `look` for others costs a tuple so much: where it is nothing, all do.
+    To `look` for others costs a tuple so much, and `all_look`, or only some.
 
     >>> from headgate.shedding.join_keys import KeyRates, key_loads
     >>> keys = KeyRates(100, {"frequent": 50})
@@ -84,22 +90,22 @@ def sample(
     >>> plan.coins("frequent")
     Coins(left=None, right=None, look_left=1.0, look_right=1.0)
     >>> plan.coins("rare")
-    Coins(left=28, right=28, look_left=1.0, look_right=1.0)
+    Coins(left=32, right=32, look_left=1.0, look_right=1.0)
     """
     check_budget(budget)
     classes = _classes(loads)
 
     def total(success: int) -> float:
-        return _cost(classes, costs, success / CIRCLE, spread, look)[-1]
+        return _cost(classes, costs, success / CIRCLE, spread, look, all_look)[-1]
 
     # The cost grows with the rate, by jumps where there is one bucket less: so search for the last rate it allows.
     success = bisect_right(range(1, CIRCLE + 1), budget, key=total)
-    return _plan(loads, classes, costs, max(success / CIRCLE, least), spread, look)
+    return _plan(loads, classes, costs, max(success / CIRCLE, least), spread, look, all_look)
 
 
 def sample_at(loads: KeyLoads, costs: JoinCosts, rate: float, spread: float = 1.25) -> SamplePlan:
     """The sample at a rate, with the coins that cost the least. All tuples look, so that no pair has a lower one."""
-    return _plan(loads, _classes(loads), costs, rate, spread, 0.0)
+    return _plan(loads, _classes(loads), costs, rate, spread, look=0.0, all_look=True)
 
 
 @dataclass(frozen=True)
@@ -135,8 +141,10 @@ def _classes(loads: KeyLoads) -> _Classes:
     return _Classes(numbers, np.vstack([ways[order], others]), rates, pairs, np.array(loads.windows))
 
 
-def _plan(loads: KeyLoads, classes: _Classes, costs: JoinCosts, rate: float, spread: float, look: float) -> SamplePlan:
-    cuts, looking, cost = _cost(classes, costs, rate, spread, look)
+def _plan(
+    loads: KeyLoads, classes: _Classes, costs: JoinCosts, rate: float, spread: float, look: float, all_look: bool
+) -> SamplePlan:
+    cuts, looking, cost = _cost(classes, costs, rate, spread, look, all_look)
     *ways, others = (
         Coins(int(left) or None, int(right) or None, *share)
         for (left, right), share in zip(cuts.tolist(), looking[:, ::-1].tolist(), strict=True)
@@ -151,14 +159,18 @@ def _plan(loads: KeyLoads, classes: _Classes, costs: JoinCosts, rate: float, spr
     return SamplePlan(rate, found, others, cost)
 
 
-def _cost(classes: _Classes, costs: JoinCosts, rate: float, spread: float, look: float) -> tuple[Floats, Floats, float]:
+def _cost(
+    classes: _Classes, costs: JoinCosts, rate: float, spread: float, look: float, all_look: bool
+) -> tuple[Floats, Floats, float]:
     """The slots of each class and side, or 0, the part of the other side's tuples that look, and what it costs."""
     rates = np.maximum(classes.rates, _TINY)  # Of keys that nothing is known of, some may come.
-    looking = looking_for(classes.found, rate, spread) if look else np.ones_like(rates)
-    cuts = slots_for(classes.crowds, looking, rate, spread)
     others = look * rates[:, ::-1]
     each = classes.pairs / rates
     by_pairs = rates * by_pairs_cost(each, costs, rate) + others
+    if spread == 1:
+        return np.zeros_like(rates), np.ones_like(rates), float(by_pairs[classes.rates > 0].sum())
+    looking = np.ones_like(rates) if all_look else looking_for(classes.found, rate, spread)
+    cuts = slots_for(classes.crowds, looking, rate, spread)
     by_slots = rates * by_slots_cost(each, cuts, costs, rate, looking) + others * looking
     # Slots widen the variance, so they have to be worth it.
     better = by_slots < (1 - _SAVED) * by_pairs
@@ -178,11 +190,11 @@ def looking_for(found: Floats, rate: float, spread: float) -> Floats:
     shared = found * rate
     room = _LOOKS * (spread - 1) * (1 - rate)
     needed = np.divide(shared, shared + room, out=np.ones_like(shared), where=shared + room > 0)
-    return np.asarray(np.clip(np.maximum(needed, (_KEPT * rate) ** 0.5), rate, 1.0))
+    return np.asarray(np.clip(np.maximum(needed, (_KEPT * rate) ** 0.5), max(rate, 1 / CIRCLE), 1.0))
 
 
 def slots_for(crowds: Floats, looking: Floats, rate: float, spread: float) -> Floats:
-    """The slots for tuples with so many partners, a part of which looks; infinitely many where none would do."""
+    """The slots for tuples with so many partners, a part of which looks."""
     part = np.where(looking < 1, 1 - _LOOKS, 1.0)
     meeting = (looking - rate) / (1 - rate) if rate < 1 else 1.0
     return slots(crowds * meeting / part, spread)
@@ -236,5 +248,8 @@ def by_slots_cost(
         return np.zeros_like(partners)
     success = np.asarray(rate / looking)
     kept = successful(cuts, success)
-    lifetime = 1 - (1 - success) * kept / (success * cuts)
+    # It is let go behind the part of its last success.
+    each = each_part(cuts)
+    part = successful(each, success)
+    lifetime = 1 - (1 - part) * kept / (part * (cuts / each))
     return kept * costs.update + partners * (looking * lifetime * costs.probe + rate * costs.produce)

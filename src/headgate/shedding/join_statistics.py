@@ -20,7 +20,7 @@ from headgate.shedding.statistics import Smoothed
 _KEEP = 0.7
 #: So many keys of a side are known at most. A subset is of the few that find the most; of a sample, it matters for
 #: every tuple how many it finds.
-KEYS: Mapping[type[JoinPlan], int] = {PairSubset: 500, PairSample: 2000}
+KEYS: dict[type[JoinPlan], int] = {PairSubset: 500, PairSample: 2000}
 #: How much the last batch counts in figures that are averages.
 _RECENT = 0.3
 #: The window of a side of which nothing is there.

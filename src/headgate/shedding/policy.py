@@ -9,12 +9,16 @@ from headgate.errors import FlowError
 from headgate.plan.stages import Continuous, Stage
 from headgate.shedding.estimators import check_estimated
 from headgate.shedding.fill import check_fill, group_columns
+from headgate.shedding.intervals import widened
 from headgate.shedding.join_random import STRATEGIES
 from headgate.shedding.subset_rules import chain, pipeline
 
 #: How a join can be shed: by its keys, or without a look at them.
 BY_KEY = "by-key"
 METHODS = (BY_KEY, *STRATEGIES)
+#: The spread of the pairs that an aggregate is estimated from under overload. Limits are for the most frequent of the
+#: keys that are not known by themselves, too: they have a few times as many partners as these have on average.
+_SPREAD, _VARIANCE = 1.25, 2.0
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,8 @@ class Sample:
     spread: float = 1.25
     """How much wider than that of independent pairs the variance of a count may be."""
     weight: float = 1.0
+    all_look: bool = False
+    """Whether every tuple looks for others, so that no pair has a lower rate than its tuples were read at."""
 
     def __post_init__(self) -> None:
         if self.rate is not None and not 0 < self.rate <= 1:
@@ -138,8 +144,8 @@ def sample(rate: float | None = None, spread: float = 1.25, weight: float = 1.0)
     """Deliver a uniform random sample of the pairs of a join: none is more likely than another.
 
     With a `rate`, that share of the pairs is taken always. With spread=1 any two pairs are independent of each other,
-    and every tuple is kept. A `spread` above 1 allows tuples to be let go early, for a variance of counts that is
-    wider by so much. Tuples with many partners are kept all the same.
+    and every tuple is kept. A `spread` above 1 allows tuples to be let go early, or left out, for a variance of counts
+    that is wider by so much. Tuples with many partners are kept all the same.
     """
     return Sample(rate, spread, weight)
 
@@ -159,12 +165,23 @@ def estimated_join(query: Continuous) -> Stage | None:
 
 
 def sampled_join(query: Continuous, policy: Policy) -> tuple[Stage, Sample] | None:
-    """The join whose pairs are sampled for a query, and how; any two pairs are independent for an estimate."""
+    """The join whose pairs are sampled for a query, and how."""
     if isinstance(policy, Sample) and (join := shed_join(query)) is not None:
         return join, policy
     if isinstance(policy, Estimate) and (join := estimated_join(query)) is not None:
-        return join, Sample(policy.rate, spread=1.0, weight=policy.weight)
+        return join, Sample(policy.rate, 1.0 if policy.rate is not None else _SPREAD, policy.weight, all_look=True)
     return None
+
+
+def limits_for(query: Continuous, policy: Policy) -> float | None:
+    """The confidence of the limits that a query has, as it is for independent tuples; None for a query without.
+
+    At a rate that is given, any two pairs of a join are independent. Under overload they share coins.
+    """
+    if not isinstance(policy, Estimate):
+        return None
+    shared = policy.rate is None and estimated_join(query) is not None
+    return widened(policy.confidence, _VARIANCE) if shared else policy.confidence
 
 
 def check_policy(query: Continuous, policy: Policy) -> None:
