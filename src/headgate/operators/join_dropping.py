@@ -23,19 +23,20 @@ from headgate.operators.matching import Side, Which, matched
 from headgate.operators.sql import literal, moving, position, quoted, stacked
 from headgate.plan.nodes import SAMPLING_RATE, Band, Join
 from headgate.progress import Punctuation
-from headgate.shedding.join_coins import CIRCLE, PARTS, misses
+from headgate.shedding.join_coins import CIRCLE, each_part, misses
 from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset
 from headgate.windows import Number
 
 #: The rate at which a tuple was read; the part of tuples like it that look for earlier ones, or 0 where it does not.
 _RATE, _LOOK = "_hg_rate", "_hg_look"
-#: How likely its coins say yes, the slots in which it flips them, or 0, and the last of these with a success.
-_SUCCESS, _SLOTS, _LAST = "_hg_success", "_hg_slots", "_hg_last"
+#: How likely its coins say yes, the parts of the time for which it flips them, or 0, the slots of each, and the last
+#: slot with a success.
+_SUCCESS, _PARTS, _EACH, _LAST = "_hg_success", "_hg_parts", "_hg_each", "_hg_last"
 _NEW_AT = "_hg_new_at"
 #: The class of a tuple's keys: those that a plan treats alike.
 CLASS = "_hg_class"
 #: How many parts of hashes there are by which keys are marked.
-_PARTS = 1 << 16
+_MARKS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,11 @@ class ShedSide(Side):
         """
         if not self._tells_apart(plan) or CLASS in df.columns:
             return df
-        marks = bytearray(_PARTS)
+        marks = bytearray(_MARKS)
         for number, keys in enumerate(plan.classes.values(), 1):
             for key in keys:
-                marks[key % _PARTS] = number
-        mark = f"substring(X'{marks.hex()}', CAST(pmod({self.key}, {_PARTS}L) AS INT) + 1, 1)"
+                marks[key % _MARKS] = number
+        mark = f"substring(X'{marks.hex()}', CAST(pmod({self.key}, {_MARKS}L) AS INT) + 1, 1)"
         return df.withColumn(CLASS, F.expr(f"ascii(CAST({mark} AS STRING))"))
 
     def taken(self, plan: PairSubset, df: DataFrame) -> DataFrame:
@@ -131,7 +132,7 @@ class SampledSide(ShedSide):
     def extra(self) -> T.StructType:
         fields = [T.StructField(COIN, T.LongType())]
         fields += [T.StructField(name, T.DoubleType()) for name in (_RATE, _LOOK, _SUCCESS)]
-        fields += [T.StructField(name, T.IntegerType()) for name in (_SLOTS, _LAST)]
+        fields += [T.StructField(name, T.IntegerType()) for name in (_PARTS, _EACH, _LAST)]
         return T.StructType(fields)
 
     def flipped(self, df: DataFrame, plan: PairSample) -> DataFrame:
@@ -139,7 +140,8 @@ class SampledSide(ShedSide):
         number = 0 if self.which == "left" else 1
         ways = [(coins, plan.success(coins)[number]) for coins in (plan.others, *plan.classes)]
         # The same code for all kinds of coins, which is warm when it is needed.
-        many = self._by_class(plan, [f"{getattr(coins, self.which) or 0}L" for coins, _ in ways])
+        cuts = [getattr(coins, self.which) or 0 for coins, _ in ways]
+        many, each = (self._by_class(plan, [f"{n}L" for n in ns]) for ns in (cuts, [each_part(n) for n in cuts]))
         look = self._by_class(plan, [f"{getattr(coins, f'look_{self.which}')!r}D" for coins, _ in ways])
         success = self._by_class(plan, [f"{own!r}D" for _, own in ways])
         scale = self._by_class(plan, [f"{misses(own)!r}D" for _, own in ways])
@@ -148,7 +150,8 @@ class SampledSide(ShedSide):
             _RATE: moving(f"{plan.rate!r}D", COIN),
             _LOOK: f"CASE WHEN {_place(-2)} < {look} * {CIRCLE}D THEN {look} ELSE 0D END",
             _SUCCESS: success,
-            _SLOTS: f"CAST({many} AS INT)",
+            _PARTS: f"CAST({many} div {each} AS INT)",
+            _EACH: f"CAST({each} AS INT)",
             _LAST: f"CAST({last} AS INT)",
         }
         return self.classed(df, plan).withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(CLASS)
@@ -162,7 +165,7 @@ class SampledSide(ShedSide):
     @property
     def succeeds(self) -> str:
         """Whether any coin of a tuple says yes, as SQL."""
-        return f"({_SLOTS} = 0 OR {_LAST} >= 0)"
+        return f"({_PARTS} = 0 OR {_LAST} >= 0)"
 
     @property
     def looks(self) -> str:
@@ -187,10 +190,9 @@ class SampledSide(ShedSide):
             return known
         place = position(df, own)
         now = moving(p, place)
-        each = _each_part(_SLOTS)
-        end = f"{literal(self.window)} * ({_LAST} div {each} + 1)"
-        met = f"{_LAST} >= 0 AND ({place} - {now}) * ({_SLOTS} div {each}) + {end} >= 0"
-        return f"({known}) AND ({_SLOTS} = 0 OR ({self.looks} AND {place} >= {now}) OR ({met}))"
+        end = f"{literal(self.window)} * ({_LAST} div {_EACH} + 1)"
+        met = f"{_LAST} >= 0 AND ({place} - {now}) * {_PARTS} + {end} >= 0"
+        return f"({known}) AND ({_PARTS} = 0 OR ({self.looks} AND {place} >= {now}) OR ({met}))"
 
 
 def subset_pairs(
@@ -256,38 +258,59 @@ def sampled_pairs(
         return None
     left, right = sides
     here, there = position(found, left.place), position(found, right.place)
-    coins = [_of(side.which, COIN) for side in sides]
-    given, success, slots, last, coin = (
-        f"CASE WHEN {here} <= {there} THEN {_of('left', c)} ELSE {_of('right', c)} END" for c in _OF_THE_EARLIER
+    age = f"abs({here} - {there})"
+    pairs = [_Pair(left, right, age, plan.rate), _Pair(right, left, age, plan.rate)]
+    taken, rate = (
+        f"CASE WHEN {here} <= {there} THEN {first} ELSE {second} END"
+        for first, second in ([pair.taken for pair in pairs], [pair.rate for pair in pairs])
     )
-    look, later = (
-        f"CASE WHEN {here} <= {there} THEN {_of('right', c)} ELSE {_of('left', c)} END" for c in (_LOOK, COIN)
-    )
-    # A rate that is lower than when the earlier tuple was read is made up for by a coin of the pair's own.
-    chance = f"(({success}) * ({look}))"
-    rate = f"least({given}, {moving(f'{plan.rate!r}D', coins[0])}, {chance})"
-    window = f"CASE WHEN {here} <= {there} THEN {literal(left.window)} ELSE {literal(right.window)} END"
-    each = _each_part(f"CAST({slots} AS BIGINT)")
-    parts = f"(({slots}) div {each})"
-    part = f"least(CAST(floor(abs({here} - {there}) * {parts} / ({window})) AS BIGINT), {parts} - 1)"
-    slot = f"({part} * {each} + pmod(xxhash64({later}, -3L), {each}))"
-    places = " + ".join(f"pmod({c}, {CIRCLE}L)" for c in coins)
-    by_pairs = f"pmod({places}, {CIRCLE}L) * ({look}) < {rate} * {CIRCLE}D"
-    says_yes = f"pmod(xxhash64({coin}, {slot}), {CIRCLE}L) < ({success}) * {CIRCLE}D"
-    by_slots = f"({slot} = ({last}) OR ({slot} < ({last}) AND {says_yes}))"
-    thinned = f"pmod(xxhash64({', '.join(coins)}), {CIRCLE}L) * {chance} < {rate} * {CIRCLE}D"
-    taken = f"CASE WHEN ({slots}) = 0 THEN {by_pairs} ELSE {by_slots} AND {thinned} END"
     names = [_of(side.which, field.name) for side in sides for field in side.extra]
     return found.where(taken).withColumn(SAMPLING_RATE, F.expr(rate)).drop(*names)
 
 
-#: What of the earlier tuple decides about a pair.
-_OF_THE_EARLIER = (_RATE, _SUCCESS, _SLOTS, _LAST, COIN)
+@dataclass(frozen=True)
+class _Pair:
+    """A pair of which one side has the earlier tuple, by so much, as SQL."""
 
+    earlier: SampledSide
+    later: SampledSide
+    age: str
+    current: float
 
-def _each_part(slots: str) -> str:
-    """How many slots there are for a part of the time, as SQL."""
-    return f"greatest({slots} div {PARTS}, 1L)"
+    def _first(self, column: str) -> str:
+        return _of(self.earlier.which, column)
+
+    @property
+    def _coins(self) -> list[str]:
+        return [_of(which, COIN) for which in ("left", "right")]
+
+    @property
+    def _chance(self) -> str:
+        """How likely the coins of both tuples say yes."""
+        return f"({self._first(_SUCCESS)} * {_of(self.later.which, _LOOK)})"
+
+    @property
+    def rate(self) -> str:
+        """How likely the pair is in the sample: as the lower of the rates says, and no more than coins allow."""
+        return f"least({self._first(_RATE)}, {moving(f'{self.current!r}D', self._coins[0])}, {self._chance})"
+
+    @property
+    def taken(self) -> str:
+        """Whether the pair is in the sample."""
+        places = " + ".join(f"pmod({c}, {CIRCLE}L)" for c in self._coins)
+        by_pairs = f"pmod({places}, {CIRCLE}L) * {_of(self.later.which, _LOOK)} < {self.rate} * {CIRCLE}D"
+        # A rate that is lower than when the earlier tuple was read is made up for by a coin of the pair's own.
+        thinned = f"pmod(xxhash64({', '.join(self._coins)}), {CIRCLE}L) * {self._chance} < {self.rate} * {CIRCLE}D"
+        return f"CASE WHEN {self._first(_PARTS)} = 0 THEN {by_pairs} ELSE {self._says_yes} AND {thinned} END"
+
+    @property
+    def _says_yes(self) -> str:
+        """Whether the coin of the earlier tuple says yes, by slots."""
+        parts, each, last = (self._first(c) for c in (_PARTS, _EACH, _LAST))
+        part = f"least(CAST(floor({self.age} * {parts} / {literal(self.earlier.window)}) AS INT), {parts} - 1)"
+        slot = f"({part} * {each} + pmod(xxhash64({_of(self.later.which, COIN)}, -3L), {each}))"
+        coin = f"pmod(xxhash64({self._first(COIN)}, {slot}), {CIRCLE}L) < {self._first(_SUCCESS)} * {CIRCLE}D"
+        return f"{slot} <= {last} AND ({slot} = {last} OR {coin})"
 
 
 def _place(number: int, more: int = 0) -> str:

@@ -25,6 +25,7 @@ from headgate.shedding.join_cost import EVERYTHING, NOTHING
 from headgate.shedding.join_eviction import Worth, worth
 from headgate.shedding.join_plan import BY_PAIRS, NO_SAMPLE, WARM, JoinPlan, PairSample, PairSubset, restored
 from headgate.shedding.join_planner import dropped_always, sampled_always, sampled_within, within_room, within_time
+from headgate.shedding.join_sample import Coins
 from headgate.shedding.join_statistics import JoinStatistics, Seen
 from headgate.shedding.join_work import Prices, Work
 from headgate.shedding.policy import BY_KEY, Sample, Subset, sampled_join, shed_join
@@ -43,6 +44,8 @@ _COUNTED = 100_000
 _RECENT = 0.3
 #: How often a plan is made anew that takes too long with what is kept, and the least of its time that it gets then.
 _REVISIONS, _LEAST = 3, 0.1
+#: The slots that tuples have whose coins all say yes.
+_SLOTS = 16
 
 
 def shed_keeper(keeper: Keeper, queries: Mapping[str, Continuous], policies: Mapping[str, Policy]) -> Keeper:
@@ -195,10 +198,13 @@ class _Shed:
 
     @property
     def warm(self) -> JoinPlan:
-        """Nothing left out, in the form of a plan that does: with keys of their own, where it would have such."""
+        """Nothing left out, in the form of a plan that does: with keys of their own, where it would have such.
+
+        A sample has coins of both kinds, which all say yes.
+        """
         keys = self.statistics.frequent if self.counts_keys else ()
         if isinstance(self.policy, Sample):
-            return PairSample(classes={BY_PAIRS: tuple(keys)} if keys else {}, why=WARM)
+            return PairSample(1.0, Coins(_SLOTS, _SLOTS), {BY_PAIRS: tuple(keys)} if keys else {}, WARM)
         return PairSubset(known=dict.fromkeys(keys, EVERYTHING) or None, why=WARM)
 
     @property

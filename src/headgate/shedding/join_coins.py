@@ -78,13 +78,13 @@ def slots(partners: Floats, spread: float) -> Floats:
     return np.where(needed > PARTS, PARTS * np.ceil(needed / PARTS), needed)
 
 
-def each_part(cut: Floats) -> Floats:
-    """How many slots there are for a part of the time.
+def each_part(cut: int) -> int:
+    """How many of a tuple's slots there are for each part of the time.
 
-    >>> each_part(np.array([5, 8, 24])).tolist()
-    [1.0, 1.0, 3.0]
+    >>> [each_part(cut) for cut in (5, 8, 24)]
+    [1, 1, 3]
     """
-    return np.maximum(cut // PARTS, 1.0)
+    return max(cut // PARTS, 1)
 
 
 def last_slot(place: int, rate: float, cut: int) -> int:
@@ -109,13 +109,13 @@ def kept_for(last: int, cut: int, window: float) -> float:
     >>> kept_for(1, cut=4, window=60), kept_for(-1, cut=4, window=60), kept_for(4, cut=16, window=60)
     (30.0, 0.0, 22.5)
     """
-    each = max(cut // PARTS, 1)
+    each = each_part(cut)
     return window * (last // each + 1) * each / cut
 
 
 def slot_at(age: float, place: int, cut: int, window: float) -> int:
     """The slot of a tuple for one at this place that is later by `age`; the window's end is in the last part."""
-    each = max(cut // PARTS, 1)
+    each = each_part(cut)
     return min(int(age * (cut // each) / window), cut // each - 1) * each + place % each
 
 

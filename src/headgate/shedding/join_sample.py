@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.shedding.join_coins import CIRCLE, buckets, each_part, slots
+from headgate.shedding.join_coins import CIRCLE, PARTS, buckets, slots
 from headgate.shedding.join_cost import JoinCosts, check_budget
 from headgate.shedding.join_keys import KeyLoads
 
@@ -249,7 +249,7 @@ def by_slots_cost(
     success = np.asarray(rate / looking)
     kept = successful(cuts, success)
     # It is let go behind the part of its last success.
-    each = each_part(cuts)
+    each = np.maximum(cuts // PARTS, 1.0)
     part = successful(each, success)
     lifetime = 1 - (1 - part) * kept / (part * (cuts / each))
     return kept * costs.update + partners * (looking * lifetime * costs.probe + rate * costs.produce)
