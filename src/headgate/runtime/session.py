@@ -137,6 +137,9 @@ def _defaults() -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # Spark's old form of times has no statistics, by which files and row groups could be skipped.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # With the number of its stage in a class's name, the same code in another place of a plan is compiled, and got
+        # warm with, once more.
+        "spark.sql.codegen.useIdInClassName": "false",
         # Batches run the same code again and again, some of it rarely: the hundred classes that Spark keeps are few.
         "spark.sql.codegen.cache.maxEntries": "2000",
         # What is held in memory is held for one batch: packing it would take longer than to read it once more.
