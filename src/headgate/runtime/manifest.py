@@ -16,7 +16,7 @@ from headgate.errors import StateError
 if TYPE_CHECKING:
     from headgate.runtime.folder import Folder
 
-VERSION = 5
+VERSION = 6
 _KEPT = 3
 """How many manifests are kept: the last one, and a few before it to look back at."""
 
