@@ -32,7 +32,7 @@ _RATE, _LOOK = "_hg_rate", "_hg_look"
 #: How likely its coins say yes, the parts of the time for which it flips them, or 0, the slots of each, and the last
 #: slot with a success.
 _SUCCESS, _PARTS, _EACH, _LAST = "_hg_success", "_hg_parts", "_hg_each", "_hg_last"
-_NEW_AT = "_hg_new_at"
+_NEW_AT, _WAY = "_hg_new_at", "_hg_way"
 #: The class of a tuple's keys: those that a plan treats alike.
 CLASS = "_hg_class"
 #: How many parts of hashes there are by which keys are marked.
@@ -139,28 +139,35 @@ class SampledSide(ShedSide):
         """New tuples, tossed, with what is kept of their coins."""
         number = 0 if self.which == "left" else 1
         ways = [(coins, plan.success(coins)[number]) for coins in (plan.others, *plan.classes)]
-        # The same code for all kinds of coins, which is warm when it is needed.
         cuts = [getattr(coins, self.which) or 0 for coins, _ in ways]
-        many, each = (self._by_class(plan, [f"{n}L" for n in ns]) for ns in (cuts, [each_part(n) for n in cuts]))
-        look = self._by_class(plan, [f"{getattr(coins, f'look_{self.which}')!r}D" for coins, _ in ways])
-        success = self._by_class(plan, [f"{own!r}D" for _, own in ways])
-        scale = self._by_class(plan, [f"{misses(own)!r}D" for _, own in ways])
+        looks = [getattr(coins, f"look_{self.which}") for coins, _ in ways]
+        # The same code for all kinds of coins, which is warm when it is needed. And one thing that all columns are made
+        # of: where there are more, Spark writes them down now in this order and now in that, which is other code.
+        way = self._by_class(
+            plan,
+            [
+                f"struct({n}L, {each_part(n)}L, {own!r}D, {misses(own)!r}D, {look!r}D)"
+                for n, (_, own), look in zip(cuts, ways, looks, strict=True)
+            ],
+        )
+        many, each, success, scale, look = (f"{_WAY}.col{number}" for number in range(1, 6))
         last = f"greatest({many} - 1 - floor(ln({_place(-1, 1)} / {CIRCLE}D) * {scale}), -1L)"
         columns = {
             _RATE: moving(f"{plan.rate!r}D", COIN),
-            _LOOK: f"CASE WHEN {_place(-2)} < {look} * {CIRCLE}D THEN {look} ELSE 0D END",
+            _LOOK: f"{look} * CAST({_place(-2)} < {look} * {CIRCLE}D AS DOUBLE)",
             _SUCCESS: success,
             _PARTS: f"CAST({many} div {each} AS INT)",
             _EACH: f"CAST({each} AS INT)",
             _LAST: f"CAST({last} AS INT)",
         }
-        return self.classed(df, plan).withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(CLASS)
+        found = self.classed(df, plan).withColumn(_WAY, F.expr(way))
+        return found.withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(CLASS, _WAY)
 
     def _by_class(self, plan: PairSample, values: Sequence[str]) -> str:
-        """What holds for the class of a tuple's key, as SQL; without a key, which meets nobody, it is nothing."""
+        """What holds for the class of a tuple's key, as SQL; without a key, which meets nobody, it is as for others."""
         if not self._tells_apart(plan):
             return moving(values[0], COIN)
-        return f"coalesce(get(array({', '.join(values)}), {CLASS}), 0)"
+        return f"get(array({', '.join(values)}), coalesce({CLASS}, 0))"
 
     @property
     def succeeds(self) -> str:
@@ -189,10 +196,13 @@ class SampledSide(ShedSide):
         if p is None or isinstance(p, float) or not isinstance(condition, Band):
             return known
         place = position(df, own)
-        now = moving(p, place)
-        end = f"{literal(self.window)} * ({_LAST} div {_EACH} + 1)"
-        met = f"{_LAST} >= 0 AND ({place} - {now}) * {_PARTS} + {end} >= 0"
-        return f"({known}) AND ({_PARTS} = 0 OR ({self.looks} AND {place} >= {now}) OR ({met}))"
+        end = f"CASE WHEN {_LAST} >= 0 THEN -{literal(self.window)} * ({_LAST} div {_EACH} + 1) END"
+        looking = f"CASE WHEN {self.looks} THEN 0L END"
+        # Its place is named once: what is named often comes in another order each time, which is other code.
+        return (
+            f"({known}) AND ({place} - {moving(p, place)}) * greatest({_PARTS}, 1)"
+            f" >= CASE WHEN {_PARTS} = 0 THEN {literal(-(1 << 62))} ELSE least({end}, {looking}) END"
+        )
 
 
 def subset_pairs(
