@@ -143,6 +143,7 @@ def test_what_is_delivered_is_a_part_of_the_exact_join(
     assert 1.1 < spread(found["slots"], exact, rate=0.2) < 4
     assert told["nothing"]["left_out"]["left"]["other keys"] == {"tuples": 1200, "not kept": 0, "dropped": 0}
     assert told["keys"]["left_out"]["left"]["frequent keys"]["dropped"] > 0
+    assert told["slots"]["left_out"]["left"]["frequent keys"]["not kept"] > 0
     assert "join narrow: there is room for 60 tuples" in loop.explain()
 
 

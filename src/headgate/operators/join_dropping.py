@@ -136,7 +136,7 @@ class SampledSide(ShedSide):
         return T.StructType(fields)
 
     def flipped(self, df: DataFrame, plan: PairSample) -> DataFrame:
-        """New tuples, tossed, with what is kept of their coins."""
+        """New tuples, tossed, with what is kept of their coins, and their classes."""
         number = 0 if self.which == "left" else 1
         ways = [(coins, plan.success(coins)[number]) for coins in (plan.others, *plan.classes)]
         cuts = [getattr(coins, self.which) or 0 for coins, _ in ways]
@@ -161,7 +161,7 @@ class SampledSide(ShedSide):
             _LAST: f"CAST({last} AS INT)",
         }
         found = self.classed(df, plan).withColumn(_WAY, F.expr(way))
-        return found.withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(CLASS, _WAY)
+        return found.withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(_WAY)
 
     def _by_class(self, plan: PairSample, values: Sequence[str]) -> str:
         """What holds for the class of a tuple's key, as SQL; without a key, which meets nobody, it is as for others."""
