@@ -233,14 +233,16 @@ class Shedding:
         """The seconds that each join has, where so much of all work that can be shed is left.
 
         Where what may not be shed is too much already, they still get a part of it: of work that is never done nothing
-        can be learned, and it would seem too much for ever.
+        can be learned, and it would seem too much for ever. Samples are never quite empty.
         """
         found = {}
         least_of_all = _LEAST * self.predicted(load, Shed(joins={**joins, **self.joins.gone()}))
         for name, least in self.joins.work(load.tuples, self.joins.gone()).items():
             (every,) = self.joins.work(load.tuples, {name: joins[name]}).values()
             more = left * (prices.seconds(every) - prices.seconds(least))
-            found[name] = prices.seconds(least) + max(more, least_of_all)
+            found[name] = prices.seconds(least) + max(
+                more, 0.0 if isinstance(joins[name], PairSample) else least_of_all
+            )
         return found
 
     def _left(self, load: Load, joins: Mapping[str, JoinPlan], budget: float) -> float:
