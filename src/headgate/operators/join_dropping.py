@@ -179,10 +179,9 @@ class SampledSide(ShedSide):
         """Whether a tuple looks for earlier ones, as SQL."""
         return f"{_LOOK} > 0"
 
-    @property
-    def takes_part(self) -> str:
-        """Whether a tuple can be in any pair of the sample, as SQL."""
-        return f"({self.succeeds} OR {self.looks})"
+    def taking_part(self, flipped: DataFrame) -> DataFrame:
+        """The new tuples that can be in any pair of the sample."""
+        return flipped.where(f"{self.succeeds} OR {self.looks}").drop(CLASS)
 
     def can_match(self, df: DataFrame, told: Mapping[str, Punctuation]) -> str:
         """Whether a tuple can still be in a pair of the sample, as SQL.

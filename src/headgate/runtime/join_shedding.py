@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from headgate.operators.estimates import tossed
-from headgate.operators.join_dropping import CLASS, SampledSide, ShedSide, sampled_pairs, subset_pairs
+from headgate.operators.join_dropping import SampledSide, ShedSide, sampled_pairs, subset_pairs
 from headgate.operators.join_look import Look
 from headgate.operators.join_room import Room
 from headgate.operators.matching import Side, Which
@@ -94,7 +94,7 @@ class JoinDrops:
             return side.taken(plan, coins)
         assert isinstance(side, SampledSide)
         self._came[keeper.column] = side.flipped(coins, plan)
-        return self._came[keeper.column].where(side.takes_part).drop(CLASS)
+        return side.taking_part(self._came[keeper.column])
 
     def kept(self, keepers: Sequence[Keeper]) -> dict[str, DataFrame]:
         """Of joins that are shed, the new tuples that are kept. All that came are looked at on the way."""
@@ -109,7 +109,7 @@ class JoinDrops:
                 df = side.kept(plan, df)
                 df = df if plan.room is None else side.kept(plan.room, df)
             elif isinstance(side, SampledSide):
-                df = df.where(side.takes_part).drop(CLASS)
+                df = side.taking_part(df)
             found[keeper.column] = df
         return found
 

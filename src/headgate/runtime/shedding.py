@@ -240,9 +240,8 @@ class Shedding:
         for name, least in self.joins.work(load.tuples, self.joins.gone()).items():
             (every,) = self.joins.work(load.tuples, {name: joins[name]}).values()
             more = left * (prices.seconds(every) - prices.seconds(least))
-            found[name] = prices.seconds(least) + max(
-                more, 0.0 if isinstance(joins[name], PairSample) else least_of_all
-            )
+            at_least = 0.0 if isinstance(joins[name], PairSample) else least_of_all
+            found[name] = prices.seconds(least) + max(more, at_least)
         return found
 
     def _left(self, load: Load, joins: Mapping[str, JoinPlan], budget: float) -> float:

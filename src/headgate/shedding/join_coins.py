@@ -22,11 +22,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headgate.errors import FlowError
-
-Floats = NDArray[np.float64]
+from headgate.shedding.join_keys import Floats
 
 #: Places are whole numbers from 0 to this: a hash modulo CIRCLE. Whole, so that all who ask get the same answer.
 CIRCLE = 1 << 32

@@ -89,13 +89,6 @@ class PairSample:
             return 1.0
         return min(1.0, self.rate / looking) if looking else 0.0
 
-    def kept(self, coins: Coins) -> tuple[float, float]:
-        """The part of the tuples of each side any coin of which says yes."""
-        if not self.rate:
-            return 0.0, 0.0
-        left, right = self.success(coins)
-        return 1 - (1 - left) ** (coins.left or 1), 1 - (1 - right) ** (coins.right or 1)
-
     @cached_property
     def numbers(self) -> Mapping[Hashable, int]:
         """The class of each key that is known, from 1 on."""

@@ -23,10 +23,8 @@ from numpy.typing import NDArray
 
 from headgate.shedding.join_coins import CIRCLE, PARTS, buckets, slots
 from headgate.shedding.join_cost import JoinCosts, check_budget
-from headgate.shedding.join_keys import KeyLoads
+from headgate.shedding.join_keys import Floats, KeyLoads
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 #: The part of what its tuples cost by pairs that a key has to save by slots.
 _SAVED = 0.1
 #: A tuple that is kept costs about so much as this many that look for others. What is measured changes from batch to

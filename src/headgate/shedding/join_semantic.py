@@ -25,6 +25,7 @@ from headgate.shedding.join_cost import (
 )
 from headgate.shedding.join_keys import Floats, KeyLoads
 from headgate.shedding.join_random import staying
+from headgate.shedding.join_work import carried_out
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,5 @@ def looking_for(inserted: Floats) -> Floats:
 
 
 def _total(loads: KeyLoads, costs: JoinCosts, inserted: Floats, probing: Floats) -> Outcome:
-    kept = loads.rates * inserted
-    # Those who look for the tuples of a side are on the other one.
-    results = float((kept * loads.partners * probing[:, ::-1]).sum())
-    return Outcome(results, float(kept.sum()) * costs.update + results * costs.result)
+    done = carried_out(loads, inserted, probing)
+    return Outcome(done.pairs, done.kept * costs.update + done.pairs * costs.result)

@@ -9,6 +9,7 @@ import numpy as np
 from headgate.shedding.join_cost import EVERYTHING, JoinCosts, JoinLoad, Shares, outcome
 from headgate.shedding.join_keys import Floats, KeyLoads
 from headgate.shedding.join_plan import JoinPlan, PairSample, PairSubset
+from headgate.shedding.join_sample import successful
 from headgate.shedding.join_stock import Sides
 
 _FREE = JoinCosts(0.0, 0.0, 0.0)
@@ -136,6 +137,8 @@ def _component(load: JoinLoad, shares: Shares) -> Work:
 def _sampled(loads: KeyLoads, plan: PairSample) -> tuple[Floats, Floats]:
     """The part of the tuples of each component and side that has a success, and is kept, and the part that looks."""
     every = (plan.others, *plan.classes)
-    ways = np.array([[*plan.kept(coins), coins.look_left, coins.look_right] for coins in every])
-    found = ways[[*(plan.numbers.get(key, 0) for key in loads.keys), 0]]
-    return found[:, :2], found[:, 2:]
+    cuts = np.array([[coins.left or 1, coins.right or 1] for coins in every])
+    kept = successful(cuts, np.array([plan.success(coins) for coins in every])) * (plan.rate > 0)
+    looking = np.array([[coins.look_left, coins.look_right] for coins in every])
+    numbers = [*(plan.numbers.get(key, 0) for key in loads.keys), 0]
+    return kept[numbers], looking[numbers]

@@ -16,9 +16,11 @@ from headgate.shedding.subset_rules import chain, pipeline
 #: How a join can be shed: by its keys, or without a look at them.
 BY_KEY = "by-key"
 METHODS = (BY_KEY, *STRATEGIES)
-#: The spread of the pairs that an aggregate is estimated from under overload. Limits are for the most frequent of the
-#: keys that are not known by themselves, too: they have a few times as many partners as these have on average.
-_SPREAD, _VARIANCE = 1.25, 2.0
+#: How much wider than that of independent pairs the variance of a count over sampled ones may be, if nobody says.
+_SPREAD = 1.25
+#: What limits of aggregates over such pairs are for: by key, counts of the most frequent of the keys that are not known
+#: by themselves vary more, as these have a few times as many partners as the others have on average.
+_VARIANCE = 2.0
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Sample:
 
     rate: float | None = None
     """With a rate, pairs are sampled at just that rate, always."""
-    spread: float = 1.25
+    spread: float = _SPREAD
     """How much wider than that of independent pairs the variance of a count may be."""
     weight: float = 1.0
     all_look: bool = False
@@ -140,7 +142,7 @@ def subset(
     return Subset(gap, drop, by, weight, fill, method, max_state)
 
 
-def sample(rate: float | None = None, spread: float = 1.25, weight: float = 1.0) -> Sample:
+def sample(rate: float | None = None, spread: float = _SPREAD, weight: float = 1.0) -> Sample:
     """Deliver a uniform random sample of the pairs of a join: none is more likely than another.
 
     With a `rate`, that share of the pairs is taken always. With spread=1 any two pairs are independent of each other,
