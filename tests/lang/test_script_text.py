@@ -21,7 +21,7 @@ from headgate.lang import (
 SCRIPT = """
 -- what comes in
 CREATE STREAM Main FROM kafka OPTIONS (topic = 'x', "a.b" = 'y', 'c.d' = "z", n = 3, m = -0.5, flag = true)
-    SCHEMA (ts TIMESTAMP, srcIP STRING, len INT NOT NULL, at STRUCT<x: INT, y: ARRAY<STRING>>)
+    SCHEMA (ts TIMESTAMP, srcIP STRING, len INT, at STRUCT<x: INT, y: ARRAY<STRING>>)
     PROGRESS ON ts WITHIN 10 seconds BY router IDLE 30 seconds;
 /* what is asked */;
 CREATE QUERY talkers WITH (shed = 'estimate', confidence = 0.99, weight = 2, loud = false) AS

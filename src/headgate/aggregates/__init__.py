@@ -2,7 +2,7 @@
 
 from headgate.aggregates.builtin import builtin
 from headgate.aggregates.function import AggregateFunction, Domain, Merge, Partial
-from headgate.aggregates.user import Aggregator, UserAggregate, register_aggregate, user_aggregate
+from headgate.aggregates.user import Aggregator, UserAggregate, aggregate_names, register_aggregate, user_aggregate
 
 __all__ = [
     "AggregateFunction",
@@ -11,6 +11,7 @@ __all__ = [
     "Merge",
     "Partial",
     "UserAggregate",
+    "aggregate_names",
     "builtin",
     "register_aggregate",
     "user_aggregate",

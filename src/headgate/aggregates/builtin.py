@@ -123,6 +123,7 @@ _ALIASES = {
     "percentile": "quantile",
     "first_value": "first",
     "last_value": "last",
+    "percentile_cont": "quantile",
 }
 
 
@@ -133,4 +134,9 @@ def builtin(name: str) -> AggregateFunction | None:
     'var_samp'
     """
     name = name.lower()
-    return _NAMES.get(_ALIASES.get(name, name))
+    return COUNT_ROWS if name == "count_if" else _NAMES.get(_ALIASES.get(name, name))
+
+
+def builtin_names() -> frozenset[str]:
+    """The names of all built-in aggregates."""
+    return frozenset((*_NAMES, *_ALIASES, "count_if"))

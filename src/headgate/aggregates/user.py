@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from headgate.aggregates.builtin import builtin
+from headgate.aggregates.builtin import builtin, builtin_names
 from headgate.errors import BindError
 
 
@@ -70,3 +70,8 @@ def register_aggregate(name: str, aggregator: Aggregator, returns: str, bounded:
 def user_aggregate(name: str) -> UserAggregate | None:
     """The user-defined aggregate registered under this name (any case), or None."""
     return _REGISTRY.get(name.lower())
+
+
+def aggregate_names() -> frozenset[str]:
+    """The names of all aggregates that a query can call, in lower case."""
+    return builtin_names() | _REGISTRY.keys()

@@ -16,7 +16,7 @@ from headgate.lang.nodes import (
     WindowClause,
     Windowed,
 )
-from headgate.lang.parse import parse_length, parse_query, parse_script, to_sql
+from headgate.lang.parse import normal_text, parse_length, parse_query, parse_script, to_sql
 
 __all__ = [
     "CreateQuery",
@@ -33,6 +33,7 @@ __all__ = [
     "StreamUnion",
     "WindowClause",
     "Windowed",
+    "normal_text",
     "parse_length",
     "parse_query",
     "parse_script",

@@ -27,7 +27,7 @@ class Query:
 
     >>> query = select("srcIP", "count(*) AS n").window(range="10 minutes", wa="ts")
     >>> query.from_("Main").group_by("srcIP").sql()
-    'SELECT srcIP, COUNT(*) AS n [RANGE 10 minutes, WA ts] FROM Main GROUP BY srcIP'
+    'SELECT srcIP, count(*) AS n [RANGE 10 minutes, WA ts] FROM Main GROUP BY srcIP'
     """
 
     _select: exp.Select
@@ -54,7 +54,7 @@ class Query:
         """The query with a window clause behind its last select item.
 
         >>> select("max(p) AS top").window(range=10, slide=5, wa="seq").from_("S").sql()
-        'SELECT MAX(p) AS top [RANGE 10, SLIDE 5, WA seq] FROM S'
+        'SELECT max(p) AS top [RANGE 10, SLIDE 5, WA seq] FROM S'
         """
         clause = window(range, slide, wa, pa, rattr, sattr, tumbling)
         query = self.ast
@@ -90,7 +90,7 @@ class Query:
         """The query with more expressions to group by.
 
         >>> select("a", "count(*)").from_("A").group_by("a").sql()
-        'SELECT a, COUNT(*) FROM A GROUP BY a'
+        'SELECT a, count(*) FROM A GROUP BY a'
         """
         return Query(self._select.group_by(*(_condition(expression) for expression in expressions)))
 
@@ -98,7 +98,7 @@ class Query:
         """The query with one more condition on its groups.
 
         >>> select("count(*)").from_("A").having("count(*) > 1").sql()
-        'SELECT COUNT(*) FROM A HAVING COUNT(*) > 1'
+        'SELECT count(*) FROM A HAVING count(*) > 1'
         """
         return Query(self._select.having(_condition(condition)))
 

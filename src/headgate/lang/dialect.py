@@ -18,7 +18,7 @@ class Headgate(Spark):
 
     >>> import sqlglot
     >>> sqlglot.parse_one("SELECT max(p) FROM S [range 5 min]", dialect=Headgate).sql(dialect=Headgate)
-    'SELECT MAX(p) FROM S [RANGE 5 minutes]'
+    'SELECT max(p) FROM S [RANGE 5 minutes]'
     """
 
     # A function that sqlglot does not know keeps the name it was given, so that printing loses nothing.

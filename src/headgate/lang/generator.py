@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.generators.spark import SparkGenerator
 
 from headgate.lang import nodes
+from headgate.lang.written import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,8 +17,19 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class HeadgateGenerator(SparkGenerator):
-    """Prints our nodes, and the others as Spark's generator does."""
+class WrittenGenerator(SparkGenerator):
+    """Prints what was written as it was written, and the rest as Spark's generator does."""
+
+    def sql(self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True) -> str:
+        if key is None and isinstance(expression, exp.Expr):
+            written = text_of(expression, self.sql)
+            if written is not None:
+                return written
+        return super().sql(expression, key, comment)
+
+
+class HeadgateGenerator(WrittenGenerator):
+    """Prints our nodes, too."""
 
     # Spark's generator rewrites SELECT and FROM for old versions of Spark; ours prints them as they are.
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
@@ -105,3 +117,10 @@ class HeadgateGenerator(SparkGenerator):
 
     def _comma(self, items: Sequence[exp.Expr]) -> str:
         return ", ".join(self.sql(item) for item in items)
+
+
+class NormalGenerator(HeadgateGenerator):
+    """Prints everything in one form, however it was spelt."""
+
+    def sql(self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True) -> str:
+        return SparkGenerator.sql(self, expression, key, comment)

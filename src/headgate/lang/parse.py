@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from headgate.errors import ParseError
 from headgate.lang.dialect import Headgate
+from headgate.lang.generator import NormalGenerator
 from headgate.lang.statements import HeadgateParser
 from headgate.lang.wording import position
 
@@ -58,9 +59,18 @@ def to_sql(node: exp.Expr, pretty: bool = False) -> str:
     """The text of a tree, which reads as an equal tree.
 
     >>> to_sql(parse_query("select count(*) [slide 1 min range 5 min] as n from S"))
-    'SELECT COUNT(*) AS n [RANGE 5 minutes, SLIDE 1 minutes] FROM S'
+    'SELECT count(*) AS n [RANGE 5 minutes, SLIDE 1 minutes] FROM S'
     """
     return _DIALECT.generate(node, pretty=pretty)
+
+
+def normal_text(query: exp.Query) -> str:
+    """The text of a query in a form that is the same however it was spelt: to tell whether two queries are one.
+
+    >>> normal_text(parse_query("select Count( * ) [slide 1 min range 5 min] from S"))
+    'SELECT COUNT(*) [RANGE 5 minutes, SLIDE 1 minutes] FROM S'
+    """
+    return NormalGenerator(dialect=_DIALECT, normalize_functions="upper").generate(query)
 
 
 def parse_length(text: str) -> Length:
@@ -92,11 +102,12 @@ def parse_fragment(sql: str, method: Callable[[HeadgateParser], T]) -> T:
 
 def _parse(sql: str, method: Callable[[HeadgateParser], exp.Expr | None], strip: bool = False) -> list[exp.Expr | None]:
     """What a method of the parser makes of each statement; `strip` takes the semicolons at the end away."""
+    parser = HeadgateParser(dialect=_DIALECT)
     try:
         tokens = _DIALECT.tokenize(sql)
         while strip and tokens and tokens[-1].token_type == TokenType.SEMICOLON:
             tokens.pop()
-        return HeadgateParser(dialect=_DIALECT).parse_with(method, tokens, sql)
+        return parser.parse_with(method, tokens, sql)
     except SqlglotParseError as error:
         place = error.errors[0]
         raise ParseError(place["description"], place["line"], place["col"]) from None
@@ -104,6 +115,9 @@ def _parse(sql: str, method: Callable[[HeadgateParser], exp.Expr | None], strip:
         raise _token_error(sql, error) from None
     except RecursionError:
         raise ParseError("expected a text that is not nested so deeply", 1, 1) from None
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # sqlglot takes some of what cannot be read for granted.
+        raise ParseError(*parser.stuck_at(sql)) from error
 
 
 def _token_error(sql: str, error: TokenError) -> ParseError:

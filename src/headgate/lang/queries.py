@@ -8,8 +8,8 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from headgate.lang.brackets import CLAUSE_START, WORDS, mark_clauses
+from headgate.lang.expressions import ExpressionParser
 from headgate.lang.nodes import StreamUnion, WindowClause, Windowed
-from headgate.lang.reading import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ _NO_TYPES = {TokenType.RANGE, TokenType.UNION}
 _QUERY_STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.FROM)
 
 
-class QueryParser(Reader):
+class QueryParser(ExpressionParser):
     """Spark's SELECT with window clauses, and with UNION between streams.
 
     Behind FROM, `UNION SELECT` begins another query, as in SQL; `UNION` before a name or a parenthesis adds
@@ -42,10 +42,10 @@ class QueryParser(Reader):
     STRICT_CAST = True
 
     # Other dialects have a type `range<...>` and a type `union<...>`; here `range < 5` is a comparison.
-    TYPE_TOKENS: ClassVar[set[TokenType]] = Reader.TYPE_TOKENS - _NO_TYPES
-    NESTED_TYPE_TOKENS: ClassVar[set[TokenType]] = Reader.NESTED_TYPE_TOKENS - _NO_TYPES
+    TYPE_TOKENS: ClassVar[set[TokenType]] = ExpressionParser.TYPE_TOKENS - _NO_TYPES
+    NESTED_TYPE_TOKENS: ClassVar[set[TokenType]] = ExpressionParser.NESTED_TYPE_TOKENS - _NO_TYPES
 
-    RESERVED_TOKENS: ClassVar[set[TokenType]] = {*Reader.RESERVED_TOKENS, CLAUSE_START}
+    RESERVED_TOKENS: ClassVar[set[TokenType]] = {*ExpressionParser.RESERVED_TOKENS, CLAUSE_START}
 
     def _parse(
         self,
@@ -222,7 +222,17 @@ class QueryParser(Reader):
     def _parse_set_operations(self, this: exp.Expr | None) -> exp.Expr | None:
         if this and self._curr.token_type in (TokenType.EXCEPT, TokenType.INTERSECT):
             self.raise_error("expected UNION or the end of the statement")
-        return super()._parse_set_operations(this)
+        if this and self._curr.token_type == TokenType.UNION and self._next.token_type == TokenType.DISTINCT:
+            self.raise_error("expected ALL or a SELECT: a UNION keeps duplicates", self._next)
+        union = super()._parse_set_operations(this)
+        side = union
+        while isinstance(side, exp.Union):
+            side.set("distinct", False)  # With or without ALL.
+            side = side.this
+        return union
+
+    def _parse_pipe_syntax_query(self, _: exp.Query) -> exp.Query | None:
+        self.raise_error("expected the end of the statement")
 
 
 def _flat(member: exp.Expr) -> list[exp.Expr]:

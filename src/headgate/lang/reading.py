@@ -55,6 +55,14 @@ class Reader(SparkParser):
         line, column = position(self.sql, self._farthest.offset)
         raise ParseError.new(self._farthest.message, description=self._farthest.message, line=line, col=column)
 
+    def stuck_at(self, sql: str) -> tuple[str, int, int]:
+        """The message, line and column for a text that could not be read on from the current token."""
+        token = self._curr or self._prev
+        if not token:
+            return "expected a query", 1, 1
+        text = sql[token.start : token.end + 1]
+        return f"this cannot be read from {quoted(text)} on", *position(sql, token.start)
+
     def _end_of_statement(self) -> int:
         """The offset of the semicolon behind the last token, or of the end of the text."""
         behind = self._prev.end + 1 if self._prev else 0

@@ -103,6 +103,10 @@ class HeadgateParser(QueryParser):
         column = self._parse_column_def(name)
         if not isinstance(column, exp.ColumnDef) or not column.kind:
             self.raise_error(f"expected the type of column {name.name}")
+        if column.args.get("constraints"):
+            self.raise_error(
+                f"expected the name and the type of column {name.name}, and nothing behind them", self._prev
+            )
         return column
 
     def _parse_progress(self) -> Progress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
@@ -72,17 +72,17 @@ class Partials:
         return [F.expr(c.sql).alias(c.name) for c in self.columns]
 
 
-def call_holes(call: Call, attribute: str | None) -> dict[str, str]:
-    """What fills the holes of an aggregate's templates for this call."""
-    arguments = [text(a) for a in call.arguments]
+def call_holes(call: Call, attribute: str | None, spelling: Callable[[str], str] = str) -> dict[str, str]:
+    """What fills the holes of an aggregate's templates for this call, in the user's spelling or a normal one."""
+    arguments = [spelling(text(a)) for a in call.arguments]
     several = isinstance(call.function, AggregateFunction) and call.function.name == "count"
     return {
         "x": ", ".join(arguments) if several else (arguments or [""])[0],
         "y": arguments[1] if len(arguments) > 1 else "",
         "t": quoted(attribute) if attribute else "",
-        "f": f" FILTER (WHERE {text(call.where)})" if call.where is not None else "",
+        "f": f" FILTER (WHERE {spelling(text(call.where))})" if call.where is not None else "",
         "d": "DISTINCT " if call.distinct else "",
-        "p": text(call.parameter) if call.parameter is not None else "",
+        "p": spelling(text(call.parameter)) if call.parameter is not None else "",
     }
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
+from headgate.plan.spelling import Spelt
 from headgate.windows import Number
 
 _MICROS_A_DAY = 86_400_000_000
@@ -32,8 +33,8 @@ def quoted(name: str) -> str:
 
 
 def text(expression: exp.Expr) -> str:
-    """A bound expression as Spark SQL."""
-    return expression.sql(dialect="spark")
+    """A bound expression as Spark SQL, in the user's own words."""
+    return Spelt(expression)
 
 
 def literal(value: Number) -> str:

@@ -13,7 +13,7 @@ part of the manifest, and a query that comes later takes the table as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -33,6 +33,7 @@ from headgate.operators.rollup import WINDOW_ID
 from headgate.operators.sql import bound, ddl, literal, position, text
 from headgate.plan.feeds import Feed
 from headgate.plan.nodes import WINDOW_END, WINDOW_START, Call
+from headgate.plan.spelling import normal
 from headgate.plan.stages import Stage
 from headgate.shedding.estimators import TOTAL, estimator
 from headgate.windows import Landmark, Number, Panes, Sliding
@@ -70,18 +71,22 @@ class TableColumn:
     @property
     def meaning(self) -> str:
         """What it holds: a column of the same meaning can take its place."""
-        sql = "; ".join(self.sql(i, (), "1D") for i in range(len(self.calls)))
+        sql = "; ".join(self._sql(i, (), "1D", normal) for i in range(len(self.calls)))
         shed = f" shed for {self.guard.shed}" if self.guard.shed else ""
-        return f"{sql} of {self.guard.where}{shed} late by {', '.join(map(str, self.guard.lateness))}"
+        where = tuple(map(normal, self.guard.where))
+        return f"{sql} of {where}{shed} late by {', '.join(map(str, self.guard.lateness))}"
 
     def sql(self, feed: int, conditions: Sequence[str], weight: str | None = None) -> str:
         """The Spark aggregate that reduces tuples of a feed to the column, of those that meet the conditions.
 
         A tuple stands for so many as its weight says, if some are left out.
         """
+        return self._sql(feed, conditions, weight, str)
+
+    def _sql(self, feed: int, conditions: Sequence[str], weight: str | None, spelling: Callable[[str], str]) -> str:
         call = self.calls[feed]
-        met = [*([text(call.where)] if call.where is not None else []), *conditions]
-        holes = call_holes(call, self.attributes[feed])
+        met = [*([spelling(text(call.where))] if call.where is not None else []), *conditions]
+        holes = call_holes(call, self.attributes[feed], spelling)
         holes["f"] = f" FILTER (WHERE {' AND '.join(f'({c})' for c in met)})" if met else ""
         if weight is None:
             return (self.whole or self.template).format(**holes, w="1D")
@@ -146,7 +151,7 @@ class Table:
         """What has to stay as it is while there are rows of it, as JSON has it."""
         return {
             "number": self.number,
-            "feeds": [[f.stream, list(f.keys), f.place] for f in self.feeds],
+            "feeds": [[f.stream, list(map(normal, f.keys)), f.place] for f in self.feeds],
             "key_types": [ddl(t) for t in self.key_types],
             "length": str(self.length),
             "origin": str(self.origin),
@@ -192,6 +197,12 @@ class Table:
     def guards(self) -> list[Guard]:
         """The different conditions of the queries."""
         return list(dict.fromkeys(m.guard for m in self.members))
+
+    def spell(self, feeds: Sequence[FeedKeys]) -> None:
+        """Takes the keys in the words of a query that has them: a layout on disk has only their normal form."""
+        said = [{key: key for key in feed.keys} for feed in feeds]
+        both = zip(self.feeds, said, strict=True)
+        self.feeds = tuple(replace(f, keys=tuple(own.get(key, key) for key in f.keys)) for f, own in both)
 
     def panes(self, window: Sliding | Landmark) -> Panes:
         """The window of a member in panes of the table; for one that grows, what it grows by."""
@@ -289,6 +300,7 @@ class _Seat:
             table.length = gcd(table.length, self.length)
         keys = self._keys_in(table)
         assert keys is not None
+        table.spell(self.feeds)
         member = Member(self.stage, self.guard, keys)
         table.members.append(member)
         if self._confidence is not None:

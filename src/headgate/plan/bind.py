@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -14,22 +15,15 @@ from headgate.plan.bind_join import Input, bind_join, is_table
 from headgate.plan.calls import is_call
 from headgate.plan.catalog import Catalog
 from headgate.plan.nodes import Filter, Named, Node, Project, Union
-from headgate.plan.output import named_columns, star, with_windows
+from headgate.plan.output import bare, named_columns, star, with_windows
+from headgate.plan.parts import opened, refused, said
+from headgate.plan.scalars import check_within
 from headgate.plan.scope import Item, Scope, column
+from headgate.plan.select import Clauses, clauses_of, ctes_of
 from headgate.plan.words import shown
 
-_NOT_IN_LANGUAGE = {
-    "order": "ORDER BY: results of a continuous query have no order; sort them where you read them",
-    "limit": "LIMIT: a continuous query has no last row",
-    "offset": "OFFSET: a continuous query has no first row",
-    "qualify": "QUALIFY",
-    "windows": "WINDOW",
-    "laterals": "LATERAL VIEW",
-    "sort": "SORT BY",
-    "cluster": "CLUSTER BY",
-    "distribute": "DISTRIBUTE BY",
-    "sample": "TABLESAMPLE: sampling is chosen by a query's policy",
-}
+#: The sides and kinds of joins that there are.
+_SIDES, _KINDS = ("", "LEFT"), ("", "CROSS", "INNER", "OUTER")
 
 
 def bind(query: exp.Expr, catalog: Catalog) -> Node:
@@ -43,42 +37,75 @@ def bind(query: exp.Expr, catalog: Catalog) -> Node:
 def _bind(query: exp.Expr, catalog: Catalog) -> Node:
     match query:
         case exp.Subquery():
-            return _bind(query.this, catalog)
+            query, alias = opened(query, "this", "alias")
+            return _renamed(_bind(query, catalog), alias)
         case exp.Union():
-            return _union([bind(side, catalog) for side in _sides(query)])
+            sides, catalog = _sides(query, catalog)
+            return _union([bind(side, catalog) for side in sides])
         case exp.Select():
             return _select(query, catalog)
     raise BindError(f"expected a SELECT, found {shown(query)}")
 
 
 def _select(select: exp.Select, catalog: Catalog) -> Node:
-    _check(select)
-    if with_ := select.args.get("with_"):
-        for cte in with_.expressions:
-            catalog = catalog.extended(cte.alias, _bind(cte.this, catalog))
-    inputs, on = _inputs(select, catalog)
-    where = select.args.get("where")
-    if where is not None and (call := next((n for n in where.walk() if is_call(n)), None)):
+    clauses = clauses_of(select, catalog)
+    catalog = _with_ctes(clauses.ctes, catalog)
+    inputs, on = _inputs(clauses, catalog)
+    if clauses.where is not None and (call := next((n for n in clauses.where.walk() if is_call(n)), None)):
         raise BindError(f"WHERE cannot hold the aggregate {shown(call)}: use HAVING")
-    predicates = [*on, *([where.this] if where else [])]
-    clauses = [item.args["clause"] for item in select.expressions if isinstance(item, Windowed)]
+    predicates = [*on, *([clauses.where] if clauses.where is not None else [])]
+    for predicate in predicates:
+        check_within(predicate)
+    windows = clauses.windows
     if len(inputs) == 1:
         (only,) = inputs
         scope = Scope(only.item.node, [only.item.alias], joined=False)
         for predicate in predicates:
             bound = scope.bind(predicate)
             scope.node = Filter(scope.node, bound)
-        clauses += [only.clause] if only.clause else []
+        windows += [only.clause] if only.clause else []
     else:
-        clauses += _window_of_the_only_stream(inputs)
+        windows += _window_of_the_only_stream(inputs)
         scope = bind_join(inputs, predicates)
-    if (distinct := select.args.get("distinct")) is not None:
-        return bind_distinct(select, distinct, scope, _items(select, scope), _one(clauses))
-    if is_aggregate(select, clauses):
-        answer = bind_aggregate(select, scope, _one(clauses))
+    if clauses.distinct is not None:
+        return bind_distinct(clauses, scope, _items(clauses, scope), _one(windows))
+    if is_aggregate(clauses, windows):
+        answer = bind_aggregate(clauses, scope, _one(windows))
         return Project(answer.input, with_windows(answer.columns, answer.input))
-    columns = named_columns(_items(select, scope), scope.bind, scope.joined)
+    if clauses.having is not None:
+        raise BindError("HAVING goes with an aggregate or GROUP BY: use WHERE")
+    items = _items(clauses, scope)
+    for item in items:
+        check_within(bare(item))
+    columns = named_columns(items, scope.bind, scope.joined)
     return Project(scope.node, with_windows(columns, scope.node))
+
+
+def _with_ctes(ctes: Iterable[exp.CTE], catalog: Catalog) -> Catalog:
+    for cte in ctes:
+        query, alias = opened(cte, "this", "alias")
+        catalog = catalog.extended(alias.name, _renamed(_bind(query, catalog), alias))
+    return catalog
+
+
+def _renamed(node: Node, alias: exp.TableAlias | None) -> Node:
+    """The node with the names of columns that an alias gives: `AS s(a, b)`."""
+    name, columns = alias_of(alias)
+    if not columns:
+        return node
+    if len(columns) != len(node.fields):
+        raise BindError(f"{name}({', '.join(columns)}) names {len(columns)} columns, and there are {len(node.fields)}")
+    return Project(node, tuple(Named(n, column(f.name)) for n, f in zip(columns, node.fields, strict=True)))
+
+
+def alias_of(alias: exp.TableAlias | None) -> tuple[str, list[str]]:
+    """The name that an alias gives, "" without one, and those that it gives the columns."""
+    if alias is None:
+        return "", []
+    name, columns = opened(alias, "this", "columns")
+    if name is not None and not isinstance(name, exp.Identifier):
+        raise BindError(f"expected a name, found {shown(name)}")
+    return name.name if name is not None else "", [c.name for c in columns or ()]
 
 
 def _window_of_the_only_stream(inputs: list[Input]) -> list[WindowClause]:
@@ -90,24 +117,32 @@ def _window_of_the_only_stream(inputs: list[Input]) -> list[WindowClause]:
     return [streams[0].clause] if len(streams) == 1 and streams[0].clause else []
 
 
-def _items(select: exp.Select, scope: Scope) -> list[exp.Expr]:
+def _items(clauses: Clauses, scope: Scope) -> list[exp.Expr]:
     """The select items, with * spelt out."""
-    return [part for item in select.expressions for part in (star(item, scope) if item.is_star else [item])]
+    return [part for item in clauses.items for part in (star(item, scope) if item.is_star else [item])]
 
 
-def _inputs(select: exp.Select, catalog: Catalog) -> tuple[list[Input], list[exp.Expr]]:
-    from_ = select.args.get("from_")
-    if from_ is None:
-        raise BindError("a query reads a stream: add FROM and its name")
-    inputs, on = [_input(from_.this, catalog)], []
-    for join in [*(from_.this.args.get("joins") or []), *(select.args.get("joins") or [])]:
-        if join.side not in ("", "LEFT") or join.kind not in ("", "CROSS", "INNER", "OUTER") or join.args.get("using"):
-            raise BindError(f"{shown(join)}: only inner joins with a window are possible, with ON or WHERE")
-        joined, condition = _input(join.this, catalog), join.args.get("on")
-        if join.side and (not is_table(joined.item.node) or condition == exp.true()):
-            raise BindError(f"{shown(join)}: a LEFT JOIN is with a table, and has a condition ON")
-        inputs.append(replace(joined, outer=True, on=condition) if join.side else joined)
-        on += [condition] if condition and not join.side else []
+def _inputs(clauses: Clauses, catalog: Catalog) -> tuple[list[Input], list[exp.Expr]]:
+    (first,) = opened(clauses.from_, "this")
+    inputs, on = [_input(first, catalog)], []
+    for join in clauses.joins:
+        item, condition, side, kind, using = opened(join, "this", "on", "side", "kind", "using")
+        if using:
+            raise refused(said("using", using))
+        if (side or "") not in _SIDES or (kind or "") not in _KINDS:
+            word = f"{side or ''} {kind or ''}".strip()
+            raise BindError(
+                f"a {word} JOIN is not part of the language: streams have only inner joins with a window, and tuples"
+                " are looked up in tables by JOIN or LEFT JOIN"
+            )
+        joined = _input(item, catalog)
+        if side and (not is_table(joined.item.node) or condition is None or condition == exp.true()):
+            raise BindError(
+                f"{shown(join)}: a LEFT JOIN is with a table, and has a condition ON; outer joins of streams are not"
+                " part of the language"
+            )
+        inputs.append(replace(joined, outer=True, on=condition) if side else joined)
+        on += [condition] if condition and not side else []
     aliases = [i.item.alias.lower() for i in inputs]
     for alias in aliases:
         if aliases.count(alias) > 1:
@@ -118,16 +153,18 @@ def _inputs(select: exp.Select, catalog: Catalog) -> tuple[list[Input], list[exp
 def _input(item: exp.Expr, catalog: Catalog) -> Input:
     match item:
         case Windowed():
-            inner = _input(item.this, catalog)
-            return Input(inner.item, item.args["clause"])
+            item, clause = opened(item, "this", "clause")
+            return Input(_input(item, catalog).item, clause)
         case StreamUnion():
-            members = [_input(member, catalog).item for member in item.expressions]
-            return Input(Item(item.alias or members[0].alias, _union_by_name(members)))
+            several, alias = opened(item, "expressions", "alias")
+            members = [_input(member, catalog).item for member in several]
+            node = _renamed(_union_by_name(members), alias)
+            return Input(Item(alias_of(alias)[0] or members[0].alias, node))
         case exp.Subquery():
-            return Input(Item(item.alias or "_", _bind(item.this, catalog)))
-        case exp.Table() if item.name:
-            node = catalog.relation(item.name)
-            return Input(Item(item.alias or item.name, node))
+            return Input(Item(item.alias or "_", _bind(item, catalog)))
+        case exp.Table(this=exp.Identifier()):
+            name, alias = opened(item, "this", "alias")
+            return Input(Item(alias_of(alias)[0] or name.name, _renamed(catalog.relation(name.name), alias)))
     raise BindError(f"expected a stream or a SELECT in FROM, found {shown(item)}")
 
 
@@ -160,17 +197,14 @@ def _union(members: list[Node]) -> Node:
     return Union(tuple(members))
 
 
-def _sides(union: exp.Union) -> list[exp.Expr]:
-    left = union.this
-    return [*(_sides(left) if isinstance(left, exp.Union) else [left]), union.expression]
-
-
-def _check(select: exp.Select) -> None:
-    for key, why in _NOT_IN_LANGUAGE.items():
-        if select.args.get(key):
-            raise BindError(f"not part of the language: {why}")
-    if over := select.find(exp.Window):
-        raise BindError(f"not part of the language: {shown(over)}: give the query a window clause instead of OVER")
+def _sides(union: exp.Union, catalog: Catalog) -> tuple[list[exp.Expr], Catalog]:
+    """The SELECTs of a union, and the catalog with what it names."""
+    left, right, with_ = opened(union, "this", "expression", "with_")
+    catalog = _with_ctes(ctes_of(with_), catalog)
+    if isinstance(left, exp.Union):
+        sides, catalog = _sides(left, catalog)
+        return [*sides, right], catalog
+    return [left, right], catalog
 
 
 def _one(clauses: list[WindowClause]) -> WindowClause | None:

@@ -22,42 +22,47 @@ from headgate.plan.nodes import (
     Window,
 )
 from headgate.plan.output import bare, name_of, named_columns
-from headgate.plan.scope import Scope, column
+from headgate.plan.parts import opened
+from headgate.plan.scalars import called, check_within
+from headgate.plan.scope import Scope, as_field, column
+from headgate.plan.select import Clauses
 from headgate.plan.windowing import bind_window, spark_window
 from headgate.plan.words import shown
 from headgate.windows import TupleSlide
 
 
-def is_aggregate(select: exp.Select, clauses: list[WindowClause]) -> bool:
+def is_aggregate(clauses: Clauses, windows: list[WindowClause]) -> bool:
     """Whether a SELECT aggregates: it has a window for it, a GROUP BY, or an aggregate function."""
-    parts = [*select.expressions, *([select.args["having"]] if select.args.get("having") else [])]
-    return bool(clauses or select.args.get("group")) or any(is_call(n) for part in parts for n in part.walk())
+    parts = [*clauses.items, *([clauses.having] if clauses.having is not None else [])]
+    return bool(windows or clauses.group is not None) or any(is_call(n) for part in parts for n in part.walk())
 
 
-def bind_aggregate(select: exp.Select, scope: Scope, clause: WindowClause | None) -> Project:
+def bind_aggregate(clauses: Clauses, scope: Scope, clause: WindowClause | None) -> Project:
     """The plan of an aggregating SELECT over the bound input of `scope`."""
-    return _Binder(select, scope, clause).bind()
+    return _Binder(clauses, scope, clause).bind()
 
 
 @dataclass
 class _Binder:
-    select: exp.Select
+    clauses: Clauses
     scope: Scope
     clause: WindowClause | None
     keys: list[Named] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     window: Window | None = None
+    spark_window: exp.Expr | None = None
+    """The call of window() in GROUP BY."""
 
     def bind(self) -> Project:
         self._window_and_keys()
-        items = list(self.select.expressions)
+        items = list(self.clauses.items)
         for item in items:
             if item.is_star and not is_call(bare(item)):
                 raise BindError("SELECT * and aggregates do not go together: name the columns of GROUP BY")
         columns = named_columns(items, self._rewrite, self.scope.joined)
-        having = self.select.args.get("having")
-        condition = self._rewrite(self._with_aliases(having.this)) if having else None
-        if not self.calls and not self.select.args.get("group") and not (self.window and self.window_keys):
+        having = self.clauses.having
+        condition = self._rewrite(self._with_aliases(having)) if having is not None else None
+        if not self.calls and self.clauses.group is None and not (self.window and self.window_keys):
             raise WindowError("a window without an aggregate: add one, such as count(*), or drop the window")
         node: Node = Aggregate(self.scope.node, self.window, tuple(self.keys), tuple(self.calls))
         if condition is not None:
@@ -69,11 +74,11 @@ class _Binder:
         return () if self.window is None or isinstance(self.window, TupleSlide) else self.window.partition
 
     def _window_and_keys(self) -> None:
-        group = self.select.args.get("group")
         found: list[Window] = []
-        for expression in group.expressions if group else []:
-            if isinstance(expression, exp.Anonymous) and expression.name.lower() == "window":
-                found.append(spark_window(expression.expressions, self._resolve))
+        for expression in self.clauses.group or ():
+            if called(expression) == "window":
+                found.append(spark_window(opened(expression, "this", "expressions")[1], self._resolve))
+                self.spark_window = expression
             else:
                 self._key(self._group_expression(expression))
         if self.clause is not None:
@@ -94,18 +99,22 @@ class _Binder:
 
     def _group_expression(self, expression: exp.Expr) -> exp.Expr:
         """What a GROUP BY item means: an ordinal or an alias of the select list, or an expression over the input."""
-        items = self.select.expressions
+        items = self.clauses.items
         if isinstance(expression, exp.Literal) and not expression.is_string:
-            place = int(expression.name)
-            if not 1 <= place <= len(items):
-                raise BindError(f"GROUP BY {place}: the SELECT has {len(items)} columns")
-            expression = bare(items[place - 1])
+            place = expression.name
+            if not place.isdigit() or not 1 <= int(place) <= len(items):
+                raise BindError(
+                    f"GROUP BY {place}: the SELECT has {len(items)} columns, which are counted from 1; group by the"
+                    " name of a column, or by its number"
+                )
+            expression = bare(items[int(place) - 1])
         elif isinstance(expression, exp.Column) and not expression.table:
             known = {name.lower() for name in self.scope.columns()}
             if expression.name.lower() not in known:
                 expression = self._with_aliases(expression)
         if call := next((n for n in expression.walk() if is_call(n)), None):
             raise BindError(f"GROUP BY cannot hold the aggregate {shown(call)}")
+        check_within(expression)
         return self.scope.bind(expression)
 
     def _key(self, expression: exp.Expr) -> None:
@@ -122,20 +131,25 @@ class _Binder:
 
     def _with_aliases(self, expression: exp.Expr) -> exp.Expr:
         """The expression with the names of select items replaced by what they stand for."""
-        named = {name_of(i).lower(): bare(i) for i in self.select.expressions if isinstance(i, exp.Alias | Windowed)}
+        named = {name_of(i).lower(): bare(i) for i in self.clauses.items if isinstance(i, exp.Alias | Windowed)}
 
         def stands_for(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Column) and not node.table and node.name.lower() in named:
-                return named[node.name.lower()].copy()
-            return node
+            if not isinstance(node, exp.Column) or node.table or node.name.lower() not in named:
+                return node
+            found = named[node.name.lower()].copy()
+            return found if node is expression or isinstance(found, exp.Column) else exp.paren(found, copy=False)
 
-        return expression.copy().transform(stands_for)
+        return expression.transform(stands_for)
 
     def _rewrite(self, expression: exp.Expr) -> exp.Expr:
         """An expression of the SELECT or HAVING, over the columns that the aggregate gives."""
-        return expression.copy().transform(self._rewrite_node)
+        rewritten = expression.copy().transform(self._rewrite_node)
+        check_within(rewritten)
+        return rewritten
 
     def _rewrite_node(self, node: exp.Expr) -> exp.Expr:
+        if node == self.spark_window:
+            return _window_struct()
         if is_call(node):
             return column(self._call(node).name)
         if isinstance(node, exp.Column) and self.window is not None:
@@ -144,7 +158,7 @@ class _Binder:
                 return own
         key = self._key_for(node)
         if key is not None:
-            return column(key)
+            return as_field(node, column(key)) if isinstance(node, exp.Column) else column(key)
         if isinstance(node, exp.Column):
             self.scope.resolve(node)  # An unknown column is the better message.
             raise BindError(f"{shown(node)} is neither in GROUP BY nor inside an aggregate")
@@ -178,12 +192,11 @@ class _Binder:
         if not qualifier and name in (WINDOW_START, WINDOW_END):
             return column(name)
         if not qualifier and name == "window" and "window" not in (c.lower() for c in self.scope.columns()):
-            return exp.func(
-                "named_struct",
-                exp.Literal.string("start"),
-                column(WINDOW_START),
-                exp.Literal.string("end"),
-                column(WINDOW_END),
-                dialect="spark",
-            )
+            return _window_struct()
         return None
+
+
+def _window_struct() -> exp.Expr:
+    """What Spark's window() gives."""
+    start, end = ((exp.Literal.string(n), column(f"window_{n}")) for n in ("start", "end"))
+    return exp.func("named_struct", *start, *end, dialect="spark")

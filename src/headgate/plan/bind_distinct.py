@@ -8,8 +8,11 @@ from headgate.errors import BindError, WindowError
 from headgate.lang import WindowClause, to_sql
 from headgate.plan.bind_aggregate import is_aggregate
 from headgate.plan.nodes import ROW_NUM, Distinct, Field, Named, Node, Project
-from headgate.plan.output import named_columns, with_windows
+from headgate.plan.output import bare, named_columns, with_windows
+from headgate.plan.parts import opened
+from headgate.plan.scalars import check_within
 from headgate.plan.scope import Scope, column
+from headgate.plan.select import Clauses
 from headgate.plan.windowing import measure, windowing_attribute
 from headgate.plan.words import shown
 from headgate.windows import Number
@@ -17,18 +20,19 @@ from headgate.windows import Number
 _KEY, _AT = "_hg_key", "_hg_at"
 
 
-def bind_distinct(
-    select: exp.Select, distinct: exp.Distinct, scope: Scope, items: list[exp.Expr], clause: WindowClause | None
-) -> Node:
+def bind_distinct(clauses: Clauses, scope: Scope, items: list[exp.Expr], clause: WindowClause | None) -> Node:
     """The plan of a SELECT DISTINCT ON, over the scope of its input."""
-    on = distinct.args.get("on")
+    assert clauses.distinct is not None
+    (on,) = opened(clauses.distinct, "on")
     if on is None:
         raise BindError(
             "SELECT DISTINCT: say by which keys, and within which range, as in"
             " SELECT DISTINCT ON (id) * FROM Main [RANGE 1 minute, WA ts]"
         )
-    if is_aggregate(select, []):
+    if is_aggregate(clauses, []) or clauses.having is not None:
         raise BindError("DISTINCT ON does not go with an aggregate: nest one SELECT in the other")
+    for part in (*map(bare, items), *_keys(on)):
+        check_within(part)
     attribute, length = _range(clause, scope)
     columns = with_windows(named_columns(items, scope.bind, scope.joined), scope.node)
     keys = [Named(f"{_KEY}{i}", scope.bind(key)) for i, key in enumerate(_keys(on))]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sqlglot import exp
 
+from headgate.aggregates import aggregate_names
 from headgate.errors import BindError
 from headgate.plan.nodes import Node, Source
+from headgate.plan.spark_functions import FUNCTIONS
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -18,11 +20,20 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     'did you mean srcIP?'
     """
     known = list(known)
+    if near := nearest(name, known):
+        return f"did you mean {near}?"
+    return f"there are {', '.join(known)}" if known else "there are none"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The name that another is most likely a misspelling of, if there is one.
+
+    >>> nearest("cuont", ["sum", "count"])
+    'count'
+    """
     lower = {k.lower(): k for k in known}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.7)
-    if near:
-        return f"did you mean {lower[near[0]]}?"
-    return f"there are {', '.join(known)}" if known else "there are none"
+    return lower[near[0]] if near else None
 
 
 def names_read(query: exp.Expr) -> list[str]:
@@ -32,14 +43,15 @@ def names_read(query: exp.Expr) -> list[str]:
 
 
 class Catalog:
-    """The known streams by name, in any case of letters.
+    """The known streams by name, in any case of letters; `knows` tells of functions that only Spark has.
 
     >>> Catalog([Source("Main", ())]).relation("main").name
     'Main'
     """
 
-    def __init__(self, streams: Iterable[Source]) -> None:
+    def __init__(self, streams: Iterable[Source], knows: Callable[[str], bool] = lambda _: False) -> None:
         self._relations: dict[str, tuple[str, Node]] = {s.name.lower(): (s.name, s) for s in streams}
+        self._knows = knows
 
     def relation(self, name: str) -> Node:
         """The stream (or named SELECT) of this name, or a BindError that names the nearest."""
@@ -51,6 +63,15 @@ class Catalog:
 
     def extended(self, name: str, node: Node) -> Catalog:
         """A catalog with one more relation, as WITH adds it for one SELECT."""
-        more = Catalog(())
+        more = Catalog((), self._knows)
         more._relations = {**self._relations, name.lower(): (name, node)}
         return more
+
+    @property
+    def functions(self) -> list[str]:
+        """The functions that there are without any of the user's own in Spark."""
+        return [*FUNCTIONS, *aggregate_names()]
+
+    def has_function(self, name: str) -> bool:
+        """Whether a function of this name, in lower case, is Spark's, ours, or known to who made the catalog."""
+        return name in FUNCTIONS or name in aggregate_names() or self._knows(name)

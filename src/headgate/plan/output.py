@@ -10,7 +10,9 @@ from sqlglot import exp
 from headgate.errors import BindError
 from headgate.lang import Windowed
 from headgate.plan.nodes import WINDOW_END, WINDOW_START, Named, Node
+from headgate.plan.parts import opened
 from headgate.plan.scope import Scope, column
+from headgate.plan.words import shown
 
 
 def bare(item: exp.Expr) -> exp.Expr:
@@ -33,16 +35,25 @@ def name_of(item: exp.Expr) -> str:
 
 
 def star(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
-    """All columns that a * (or stream.*) stands for."""
-    if not scope.joined:
-        return [column(f.name) for f in scope.node.fields]
-    wanted = item.table if isinstance(item, exp.Column) else ""
-    sides = (f.name.split(".", 1) for f in scope.node.fields)
-    return [
-        exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias, quoted=True))
-        for alias, name in sides
-        if not wanted or alias.lower() == wanted.lower()
-    ]
+    """All columns that a * (or stream.*) stands for, without those that EXCEPT names."""
+    whole, qualifier = item, ""
+    if isinstance(item, exp.Column):
+        whole, qualifier = opened(item, "this", "table")
+        qualifier = qualifier.name if qualifier is not None else ""
+    columns = scope.all_columns(qualifier)
+    (excluded,) = opened(whole, "except_")
+    for name in excluded or []:
+        reference = name if isinstance(name, exp.Column) else exp.column(name.copy())
+        if qualifier and not reference.table:
+            reference = exp.column(reference.this.copy(), table=qualifier)
+        found = scope.resolve(reference)
+        kept = [c for c in columns if scope.resolve(c) != found]
+        if len(kept) == len(columns):
+            raise BindError(f"* EXCEPT ({shown(name)}): there is no such column in {shown(item)}")
+        columns = kept
+    if not columns:
+        raise BindError(f"{shown(item)} leaves no column")
+    return [*columns]
 
 
 def named_columns(items: list[exp.Expr], bind: Callable[[exp.Expr], exp.Expr], joined: bool) -> tuple[Named, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from headgate.errors import BindError
+from headgate.lang.written import is_named
 from headgate.plan.catalog import did_you_mean
 from headgate.plan.nodes import ROW_NUM, Field, Filter, Named, Node, Project, Source, Union
 from headgate.plan.words import shown
@@ -49,27 +50,32 @@ class Scope:
 
     def resolve(self, reference: exp.Column) -> exp.Expr:
         """The input column (or field of a struct column) that a name stands for, or a BindError."""
-        qualifier, name = reference.table, reference.name
-        if qualifier and qualifier.lower() not in self._aliases:
-            struct = self._find("", qualifier)
-            if struct:
-                return exp.Dot(this=column(struct), expression=exp.to_identifier(name, quoted=True))
-            known = ", ".join(self._aliases.values())
-            raise BindError(f"unknown stream {qualifier} in {shown(reference)}: this query reads {known}")
-        found = self._find(qualifier, name)
-        if not found and name.lower() == ROW_NUM and not self.joined:
-            self.node = number(self.node)
-            found = ROW_NUM
-        if not found:
-            columns = self.columns(qualifier)
-            raise BindError(f"unknown column {shown(reference)}: {did_you_mean(name, columns)}")
-        return column(found)
+        first, *rest = (part.name for part in reference.parts)
+        if rest and first.lower() in self._aliases and (found := self._find(first, rest[0])):
+            return _with_fields(found, rest[1:])
+        if found := self._find("", first):
+            return _with_fields(found, rest)
+        if not rest or (first.lower() in self._aliases and reference.name.lower() == ROW_NUM and not self.joined):
+            return column(self._row_num(reference))
+        if first.lower() in self._aliases:
+            raise BindError(f"unknown column {shown(reference)}: {did_you_mean(rest[0], self.columns(first))}")
+        known = ", ".join(self._aliases.values())
+        raise BindError(f"unknown stream {first} in {shown(reference)}: this query reads {known}")
+
+    def _row_num(self, reference: exp.Column) -> str:
+        """The arrival number, which a stream has for those who ask for it."""
+        if reference.name.lower() != ROW_NUM or self.joined:
+            raise BindError(f"unknown column {shown(reference)}: {did_you_mean(reference.name, self.columns())}")
+        self.node = number(self.node)
+        return ROW_NUM
 
     def bind(self, expression: exp.Expr) -> exp.Expr:
         """The expression with every name resolved."""
 
         def resolve(node: exp.Expr) -> exp.Expr:
-            return self.resolve(node) if isinstance(node, exp.Column) else node
+            if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+                return node
+            return as_field(node, self.resolve(node))
 
         return expression.copy().transform(resolve)
 
@@ -83,6 +89,20 @@ class Scope:
         names = [f.name for f in self.node.fields if f.name.lower().startswith(prefix)]
         return [name.split(".", 1)[1] for name in names] if self.joined else names
 
+    def all_columns(self, qualifier: str = "") -> list[exp.Column]:
+        """References to all columns, or to those of one input, in their order."""
+        if qualifier and qualifier.lower() not in self._aliases:
+            known = ", ".join(self._aliases.values())
+            raise BindError(f"unknown stream {qualifier} in {qualifier}.*: this query reads {known}")
+        if not self.joined:
+            return [column(f.name) for f in self.node.fields]
+        sides = (f.name.split(".", 1) for f in self.node.fields)
+        return [
+            exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(alias, quoted=True))
+            for alias, name in sides
+            if not qualifier or alias.lower() == qualifier.lower()
+        ]
+
     def _find(self, qualifier: str, name: str) -> str | None:
         wanted = f"{self._aliases[qualifier.lower()]}.{name}" if self.joined and qualifier else name
         matches = []
@@ -93,6 +113,27 @@ class Scope:
         if len(matches) > 1:
             raise BindError(f"column {name} is ambiguous: write {' or '.join(matches)}")
         return matches[0] if matches else None
+
+
+def as_field(reference: exp.Column, found: exp.Expr) -> exp.Expr:
+    """What a name stands for, in the place of the name: a field of struct() is still called as it was written.
+
+    >>> from headgate.lang import parse_query
+    >>> (x,) = parse_query("SELECT struct(m.len) FROM Main AS m").find_all(exp.Column)
+    >>> as_field(x, column("m.len")).sql("spark")
+    '`m.len` AS len'
+    """
+    field = reference.parent
+    if isinstance(field, exp.PropertyEQ) and isinstance(field.parent, exp.Struct) and not is_named(field):
+        return exp.alias_(found, field.this.copy())
+    return found
+
+
+def _with_fields(name: str, fields: Iterable[str]) -> exp.Expr:
+    node: exp.Expr = column(name)
+    for field in fields:
+        node = exp.Dot(this=node, expression=exp.to_identifier(field, quoted=True))
+    return node
 
 
 def number(node: Node) -> Node:

@@ -13,6 +13,13 @@ from headgate.aggregates import AggregateFunction, Domain, UserAggregate
 UNKNOWN = "unknown"
 _INTEGRAL = {"tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte"}
 _FRACTIONAL = {"float", "double", "real"}
+#: What sqlglot gives another type than Spark.
+_NOT_AS_SPARK = frozenset(
+    (
+        "array_position", "bit_get", "day", "dayofmonth", "dayofweek", "dayofyear", "getbit", "map", "map_from_arrays",
+        "month", "parse_json", "quarter", "trunc", "try_divide", "week", "weekday", "weekofyear", "year",
+    )
+)  # fmt: skip
 _TIME = {"timestamp", "timestamp_ntz", "timestamp_ltz", "date"}
 
 
@@ -34,14 +41,39 @@ def type_of(expression: exp.Expr, columns: Mapping[str, str]) -> str:
         return node
 
     select = exp.select(expression.copy().transform(rename)).from_("t")
+    for node in reversed(list(select.walk())):
+        if (known := _as_sqlglot_knows_it(node)) is not node:
+            node.replace(known)
     schema = {alias: columns[name] for name, alias in plain.items() if columns[name] != UNKNOWN}
     try:
-        found = annotate_types(select, schema={"t": schema}, dialect="spark").selects[0].type
+        found = annotate_types(select, schema={"t": schema or {"c": "int"}}, dialect="spark").selects[0].type
     except SqlglotError:
         return UNKNOWN  # Spark has types of its own that sqlglot cannot read.
     if found is None or found.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
         return UNKNOWN
-    return found.sql(dialect="spark").lower().replace(", ", ",")
+    spelt = found.sql(dialect="spark").lower().replace(", ", ",").replace(": ", ":")
+    # What Spark makes of the digits of decimals, and of the units of intervals, sqlglot does not know.
+    return "decimal" if spelt.startswith("decimal") else UNKNOWN if spelt.startswith("interval") else spelt
+
+
+def _as_sqlglot_knows_it(node: exp.Expr) -> exp.Expr:
+    """A function by the node that sqlglot has for it, which may have a type: a test compares these with Spark's."""
+    match node:
+        case exp.Literal(is_string=False) if "." in node.name and "e" not in node.name.lower():
+            return exp.cast(node.copy(), "decimal", copy=False)
+        case exp.Extract():
+            return exp.Anonymous(this="extract")
+        case exp.Round(this=exp.Expr() as rounded):
+            return rounded.copy()
+        case exp.Coalesce():
+            known = [e for e in (node.this, *node.expressions) if not isinstance(e, exp.Null)]
+            return exp.Coalesce(this=known[0], expressions=known[1:]) if len(known) > 1 else (*known, exp.null())[0]
+        case exp.Anonymous() if node.name.lower() not in _NOT_AS_SPARK:
+            try:
+                return exp.func(node.name, *node.expressions, dialect="spark")
+            except (AttributeError, ValueError, SqlglotError):
+                return node  # It is called in a way that sqlglot does not know.
+    return node
 
 
 def is_time(type_: str) -> bool:

@@ -105,6 +105,8 @@ def _tuple_slide(clause: WindowClause, resolve: Resolve) -> TupleSlide:
         raise WindowError("RATTR and SATTR go together: one for the range, one for the slide")
     if clause.wa is not None:
         raise WindowError("WA stands for RATTR and SATTR at once: give either WA, or RATTR and SATTR")
+    if clause.tumbling:
+        raise WindowError("a window that slides by tuple has a SLIDE of its own: leave TUMBLING out")
     if clause.pa:
         raise WindowError("PA goes with WA row_num; a window that slides by tuple takes GROUP BY instead")
     if clause.range is None or clause.slide is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from headgate.operators.holding import HeldInRange, held
 from headgate.plan.nodes import ROW_NUM, Aggregate, Band, Distinct, SameWindow
 from headgate.progress import opened
 from headgate.progress.place import read, written
+
+_QUOTED = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`)")
 
 if TYPE_CHECKING:
     from headgate.plan.feeds import Feed
@@ -28,7 +31,7 @@ def without_dropped(
 ) -> Manifest:
     """The manifest without what it has of queries that are no more, or that begin anew."""
     known = {n: text_ for n, text_ in manifest.queries.items() if n in texts}
-    changed = sorted(name for name, text_ in known.items() if text_ != texts[name])
+    changed = sorted(name for name, text_ in known.items() if _plain(text_) != _plain(texts[name]))
     known = {name: text_ for name, text_ in known.items() if name not in changed}
     changed = [name for name in changed if name not in anew]
     if changed:
@@ -49,6 +52,13 @@ def without_dropped(
         skipped={n: count for n, count in manifest.skipped.items() if n in kept},
         boxes={n: at for n, at in manifest.boxes.items() if n in kept},
     )
+
+
+def _plain(text: str) -> str:
+    """The text of a query as earlier versions wrote it, too: in other cases of letters, and UNION without ALL."""
+    parts = _QUOTED.split(text)
+    parts[::2] = [part.lower().replace("union all", "union") for part in parts[::2]]
+    return "".join(parts)
 
 
 def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], levels: Sequence[Level]) -> Manifest:

@@ -70,10 +70,11 @@ def answer(plan: Node, frames: Mapping[str, DataFrame], strategy: Strategy | Non
 
 def catalog_of(frames: Mapping[str, DataFrame], tables: Collection[str] = ()) -> Catalog:
     """The streams that DataFrames stand for. Nothing is promised of their progress: a window has to name its WA."""
-    return Catalog(
+    sources = [
         Source(name, tuple(Field(column, type_) for column, type_ in df.dtypes), table=name in tables)
         for name, df in frames.items()
-    )
+    ]
+    return Catalog(sources, lambda name: any(df.sparkSession.catalog.functionExists(name) for df in frames.values()))
 
 
 def _frame(name: str, stream: Any, spark: SparkSession | None) -> DataFrame:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
 
 from headgate.errors import BindError, Error, FlowError
-from headgate.lang import Query, parse_query, to_sql
+from headgate.lang import Query, normal_text, parse_query
 from headgate.operators.ingest import MALFORMED
 from headgate.plan import Catalog, Field, Strategy, bind
 from headgate.plan import Source as SourceNode
@@ -114,7 +115,7 @@ class Flow:
     def query(
         self,
         name: str,
-        sql: str | Query,
+        sql: str | Query | exp.Query,
         policy: Policy | None = None,
         strategy: Strategy | None = None,
         anew: bool = False,
@@ -125,7 +126,7 @@ class Flow:
         With `anew`, a query of this name that the checkpoint knows is forgotten.
         """
         _new("query", name, self._queries)
-        ast = sql.ast if isinstance(sql, Query) else parse_query(sql)
+        ast = sql if isinstance(sql, exp.Query) else sql.ast if isinstance(sql, Query) else parse_query(sql)
         try:
             plan = bind(ast, self._catalog())
         except BindError as error:
@@ -138,7 +139,7 @@ class Flow:
         self._read[name] = [q for q in self._readable() if q != name and q.lower() in read]
         # Another answer of what it reads is another answer of its own.
         # A policy may change its numbers, but what is kept depends on what it is.
-        texts = (f"{to_sql(ast)} {type(policy or exact()).__name__}", *(self._texts[q] for q in self._read[name]))
+        texts = (f"{normal_text(ast)} {type(policy or exact()).__name__}", *(self._texts[q] for q in self._read[name]))
         self._texts[name] = "; ".join(texts)
         if anew:
             self._anew.add(name)
@@ -229,7 +230,7 @@ class Flow:
         for name, schema in self._tables.schemas.items():
             fields = tuple(Field(f.name, f.dataType.simpleString()) for f in schema)
             streams.append(SourceNode(name, fields, table=True))
-        catalog = Catalog(streams)
+        catalog = Catalog(streams, self._spark.catalog.functionExists)
         for name in self._readable():
             catalog = catalog.extended(name, self._queries[name].plan)
         return catalog

@@ -75,7 +75,7 @@ def flow_of(script: Script, spark: SparkSession, name: str, checkpoint: str) -> 
     for table in script.tables:
         flow.table(table.name, _rows(table, spark))
     for query in script.queries:
-        flow.query(query.name, to_sql(query.statement.expression), _policy(query), _strategy(query))
+        flow.query(query.name, query.statement.expression, _policy(query), _strategy(query))
     for sink in script.sinks:
         flow.sink(sink.of, _sink(sink), sink.output)
     return flow
@@ -172,7 +172,7 @@ def _opened(stream: ScriptStream, spark: SparkSession) -> DataFrame:
 
 def _schema(given: ScriptStream | ScriptTable) -> str:
     """The columns as Spark reads them, with the names inside of structs as they were written."""
-    return ", ".join(f"{quoted(c.name)} {c.kind.sql('spark')}" for c in given.statement.schema if c.kind)
+    return ", ".join(f"{quoted(c.name)} {to_sql(c.kind)}" for c in given.statement.schema if c.kind)
 
 
 def _rule(stream: ScriptStream) -> Rule | None:
