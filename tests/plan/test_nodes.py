@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import pytest
@@ -180,10 +179,14 @@ def test_a_source_is_a_stream_or_a_select(kind: type[exp.Expression]) -> None:
 
 def _made(kind: type[exp.Expression]) -> list[exp.Expression]:
     """Nodes of a kind, with something for each of its parts."""
-    return [node.copy() for node in _patterns(kind)]
+    if kind not in _PATTERNS:
+        _PATTERNS[kind] = _patterns(kind)
+    return [node.copy() for node in _PATTERNS[kind]]
 
 
-@functools.cache
+_PATTERNS: dict[type[exp.Expression], list[exp.Expression]] = {}
+
+
 def _patterns(kind: type[exp.Expression]) -> list[exp.Expression]:
     made = []
     for filling in (exp.column("x"), exp.Literal.number(1), exp.to_identifier("k")):

@@ -139,7 +139,12 @@ def test_columns_may_be_renamed_by_an_alias_of_their_stream() -> None:
 
 def test_functions_that_only_spark_knows_are_asked_for() -> None:
     asked: list[str] = []
-    catalog = Catalog([Source("S", COLUMNS)], lambda name: asked.append(name) or name == "my_udf")
+
+    def knows(name: str) -> bool:
+        asked.append(name)
+        return name == "my_udf"
+
+    catalog = Catalog([Source("S", COLUMNS)], knows)
     bind(parse_query("SELECT My_UDF(x) AS v FROM S"), catalog)
     with pytest.raises(hg.BindError, match="unknown function my_ufd"):
         bind(parse_query("SELECT my_ufd(x) AS v FROM S"), catalog)
