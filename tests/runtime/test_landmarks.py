@@ -40,7 +40,7 @@ ENDS = (5, 22, 2022)
 def files(folder: Path) -> list[Row]:
     """A file for each batch, with tuples at its end and out of order before it, and all that is in them."""
     folder.mkdir()
-    everything, start = [], 0
+    everything, start = list[Row](), 0
     for number, end in enumerate(ENDS):
         places = sorted({start, (2 * start + end) // 3, (start + end) // 2, end - 1}, reverse=number % 2 == 1)
         rows = [{"ts": at, "k": "abc"[at % 3], "v": (at + number) % 4} for at in [*places, places[0], places[-1]]]
