@@ -71,6 +71,4 @@ def _merged_side(name: str, merge: Merge, side: str) -> Column:
 
 def spelt_out(spans: DataFrame) -> DataFrame:
     """One row for each window of each span [_hg_event, _hg_next)."""
-    return spans.where(f"{NEXT} > {EVENT}").withColumn(
-        WINDOW_ID, F.explode(F.sequence(F.col(EVENT), F.col(NEXT) - 1))
-    )
+    return spans.where(f"{NEXT} > {EVENT}").withColumn(WINDOW_ID, F.explode(F.sequence(F.col(EVENT), F.col(NEXT) - 1)))
