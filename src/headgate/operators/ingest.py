@@ -187,7 +187,8 @@ def observation(
     if axes:
         figures.append(f"count({PANE}) AS panes")
     for name, (table, column) in (sums or {}).items():
-        figures.append(f"sum(CASE WHEN {TABLE} = {table} THEN {column} END) AS {name}")
+        # Sums over all groups and windows may be larger than any of theirs.
+        figures.append(f"sum(CASE WHEN {TABLE} = {table} THEN CAST({column} AS DOUBLE) END) AS {name}")
     return F.expr(f"struct({', '.join(figures)})").alias(FIGURES_OBSERVED)
 
 
