@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.progress import Punctuation, Rule, Seen, Tracker, progress
+from headgate.progress import Punctuation, Rule, Seen, Tracker, progress, ranks
 from headgate.windows import Number
 
 
@@ -29,14 +29,18 @@ steps: st.SearchStrategy[Number] = st.integers(0, 9) | st.fractions(0, 9, max_de
 backwards: st.SearchStrategy[Number] = st.integers(-9, 9) | st.fractions(-9, 9, max_denominator=4)
 
 
-def seen(batch: Batch) -> dict[str | None, Seen]:
+def seen(rule: Rule, batch: Batch) -> dict[str | None, Seen]:
     """Give what a batch showed of each of its groups."""
     shown = {}
     for group in {row.group for row in batch}:
         rows = [row for row in batch if row.group == group]
         values = [row.value for row in rows if row.value is not None]
         marks = [row.value for row in rows if row.value is not None and row.marked]
-        shown[group] = Seen(len(rows), max(values, default=None), max(marks, default=None))
+        ranked: list[Number] = []
+        if rule.slack_rows is not None:
+            highest = sorted(values, reverse=True)
+            ranked = [highest[rank - 1] for rank in ranks(rule.slack_rows) if rank <= len(highest)]
+        shown[group] = Seen(len(rows), max(values, default=None), max(marks, default=None), ranked)
     return shown
 
 
@@ -75,7 +79,7 @@ def told(rule: Rule, batches: list[Batch]) -> list[Punctuation]:
     tracker = Tracker(rule)
     answers = []
     for now, batch in enumerate(batches):
-        tracker.observe(seen(batch), now)
+        tracker.observe(seen(rule, batch), now)
         answers.append(tracker.punctuation(now))
     return answers
 
@@ -150,6 +154,47 @@ def test_merging_batches_of_a_slack_loses_little_and_promises_nothing_more(
         p = tracker.punctuation(now=0)
         answer = -1 if p is None else p
         assert exact(slack + slack // 64, number + 1) <= answer <= exact(slack, number + 1)
+
+
+def least_certain(batches: list[Batch], slack: int) -> Number | None:
+    """Give what no row to come is below, whatever the order within batches: row by row, from the promise alone."""
+    ascending = [
+        row.value for batch in batches for row in sorted(batch, key=lambda r: (r.value is not None, r.value or 0))
+    ]
+    return max((v for v in ascending[: max(0, len(ascending) - slack)] if v is not None), default=None)
+
+
+@given(st.data(), st.integers(0, 12))
+def test_slack_says_all_that_is_certain(data: st.DataObject, slack: int) -> None:
+    rule = progress("v", slack_rows=slack)
+    batches = data.draw(in_batches(data.draw(kept(rule))))
+    assert told(rule, batches) == [least_certain(batches[: n + 1], slack) for n in range(len(batches))]
+
+
+@given(st.data(), st.integers(0, 3))
+def test_an_order_of_rows_within_batches_allows_no_more(data: st.DataObject, slack: int) -> None:
+    """The ascending order keeps the promise if any does, and then the next row may be right at the bound."""
+    rule = progress("v", slack_rows=slack)
+    batches = data.draw(in_batches([row for row in data.draw(kept(rule)) if row.value is not None]))
+    ascending = [row for batch in batches for row in sorted(batch, key=lambda r: r.value or 0)]
+    for n, row in enumerate(ascending):
+        lowest = floor(rule, ascending[:n])
+        assert row.value is None or lowest is None or row.value >= lowest
+    assert floor(rule, ascending) == least_certain(batches, slack)
+
+
+@given(st.integers(64, 2_000), st.lists(st.lists(st.integers(0, 5_000), max_size=1_000), max_size=8))
+def test_a_large_slack_loses_little_and_promises_nothing_more(slack: int, batches: list[list[int]]) -> None:
+    rule, tracker = progress("v", slack_rows=slack), Tracker(progress("v", slack_rows=slack))
+    arrived: list[Batch] = []
+    for values in batches:
+        arrived.append([Row(value) for value in values])
+        tracker.observe(seen(rule, arrived[-1]), now=0)
+        p = tracker.punctuation(now=0)
+        answer = -1 if p is None else p
+        least, most = (least_certain(arrived, late) for late in (slack + 2 * (slack // 64 + 1), slack))
+        assert (-1 if least is None else least) <= answer <= (-1 if most is None else most)
+        assert len(json.dumps(tracker.state())) < 10_000
 
 
 @st.composite

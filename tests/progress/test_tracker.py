@@ -57,6 +57,16 @@ class TestPromises:
     def test_a_large_batch_makes_several_certain_at_once(self) -> None:
         assert told(progress("v", slack_rows=3), up_to(20), up_to(30), up_to(25, 3)) == [None, None, 30]
 
+    def test_slack_within_a_batch(self) -> None:
+        # Of 100 rows, five may be followed by lower ones; in which order they came is not known.
+        rule = progress("v", slack_rows=5)
+        hundred = Seen(100, 99, ranked=[99, 98, 97, 96, 95, 94])
+        assert told(rule, hundred, up_to(40, 2), up_to(50, 3)) == [94, 96, 99]
+
+    def test_a_batch_with_fewer_values_than_slack(self) -> None:
+        rule = progress("v", slack_rows=3)
+        assert told(rule, Seen(2, 20, ranked=[20, 10]), Seen(2, 5, ranked=[5, 4])) == [None, 10]
+
     def test_no_slack_is_order(self) -> None:
         assert told(progress("v", slack_rows=0), up_to(20), up_to(30)) == [20, 30]
 

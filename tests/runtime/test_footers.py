@@ -34,6 +34,12 @@ def test_all_row_groups_of_all_files_are_told(tmp_path: Path) -> None:
     assert looked_at([times], "v") == Looked(6, 0, 0, 5)
 
 
+def test_wall_clock_times_are_told_too(tmp_path: Path) -> None:
+    assert looked_at([written(tmp_path, "a", pa.array(TIMES, pa.timestamp("us")))], "ts") == Looked(
+        6, 2, 1_000_000, 7_000_000
+    )
+
+
 def test_a_file_of_nothing_but_bad_tuples(tmp_path: Path) -> None:
     path = written(tmp_path, "bad.parquet", pa.array([None, None, None], pa.timestamp("us", tz="UTC")))
     assert looked_at([path], "ts") == Looked(3, 3, None, None)
@@ -44,15 +50,16 @@ def test_a_file_of_nothing_but_bad_tuples(tmp_path: Path) -> None:
     [
         (pa.timestamp("us", tz="UTC"), {"write_statistics": False}),
         (pa.timestamp("ms", tz="UTC"), {}),  # Spark makes microseconds of them.
-        (pa.timestamp("us"), {}),  # In the time zone of the session, maybe.
         (pa.uint64(), {}),
         (pa.float64(), {}),
+        (pa.date32(), {}),  # In the time zone of the session.
         (pa.timestamp("us", tz="UTC"), {"use_deprecated_int96_timestamps": True}),
     ],
 )
 def test_files_that_do_not_tell(tmp_path: Path, type_: pa.DataType, options: dict[str, Any]) -> None:
     told = written(tmp_path, "told.parquet", pa.array(TIMES, pa.timestamp("us", tz="UTC")))
-    other = written(tmp_path, "other.parquet", pa.array(TIMES).cast(type_), **options)
+    numbers = pa.array(TIMES, pa.int32() if type_ == pa.date32() else pa.int64())
+    other = written(tmp_path, "other.parquet", numbers.cast(type_), **options)
     assert looked_at([told, other], "ts") is None
 
 

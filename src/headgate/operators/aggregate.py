@@ -118,7 +118,7 @@ def _by_panes(given: _Input, choice: Choice) -> DataFrame:
     cut = _Cut.of(window)
     panes = given.tuples.withColumn(PANE, cut.start)
     bounded = any(isinstance(c.function, AggregateFunction) and c.bounded for c in node.calls)
-    partials = Partials.of(node, given.tuples, counted=not (bounded and isinstance(window, Sliding)))
+    partials = Partials.of(node, given.tuples, counted=not bounded or isinstance(window, TupleSlide))
     reduced = panes.groupBy(*given.keys, PANE).agg(*partials.aggregates())
     answers = to_windows(cut.numbered(reduced), given.keys, partials.columns, choice.running)
     answers = answers.withColumns({name: F.expr(sql) for name, sql in partials.finals.items()})

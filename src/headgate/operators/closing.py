@@ -259,6 +259,7 @@ def _merged(state: DataFrame, over: _Pass) -> _Selected:
         together = [key for key in over.keys if all(key in kind.keys for kind in over.kinds)]
         rows, source = additive.spread(rows, together or [TABLE]), THESE
     if any(kind.rolls_up for kind in over.kinds):
+        source = _lumped_before(source, over, [name for name, _ in additive.parts] + additive.centres)
         whole = additive.gather(queried(rows, _grouped([*over.keys, PANE], merged, source)))
         return _Selected(reduce(DataFrame.unionByName, (_rolled_up(whole, over, i) for i in range(len(over.kinds)))))
     common = _common(over)
@@ -297,6 +298,16 @@ def _held(over: _Pass) -> str:
     first = _by_table({number: min(k.first_pane for k in own) for number, own in kinds.items()})
     last = _by_table({number: max(k.last_pane for k in own) for number, own in kinds.items()})
     return f"{PANE} >= {first} AND {PANE} <= {last}"
+
+
+def _lumped_before(source: str, over: _Pass, columns: Sequence[str]) -> str:
+    """The panes of a source; where windows grow, all those up to the first that closes as one: none ends in between."""
+    (table,) = over.tables.values()
+    if not table.growing:
+        return source
+    first = _by_table({table.number: min(kind.closing.first for kind in over.kinds)})
+    kept = ", ".join([TABLE, *over.keys, *columns])
+    return f"(SELECT {kept}, greatest({PANE}, {first}) AS {PANE} FROM {source})"
 
 
 def _rolled_up(panes: DataFrame, over: _Pass, number: int) -> DataFrame:

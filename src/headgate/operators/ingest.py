@@ -33,6 +33,8 @@ NO_TABLE, GROUP, GROUP_FIGURES = -1, "_hg_group", ("rows", "highest", "punctuate
 STATE = "state_binary"
 #: In streams of records that may not fit the schema: such a record as it is; NULL for all others.
 MALFORMED = "_hg_malformed"
+#: The places of a stream at the ranks that are asked for.
+RANKED = "ranked"
 _MERGES = {"rows": "sum", "lowest": "min", "highest": "max", "punctuated": "max", "bad": "sum", "numbered": "sum"}
 #: What is observed is one struct under this name.
 FIGURES_OBSERVED = "figures"
@@ -52,6 +54,8 @@ class Watch:
     """Whether the stream is looked at as a whole; once is enough where it is ingested several times."""
     numbered: bool = False
     """Whether its tuples have arrival numbers."""
+    ranked: Sequence[int] = ()
+    """The ranks, from the highest tuple down, whose places are asked for."""
     kept: Mapping[str, str] = field(default_factory=dict)
     """By query that tuples are left out for, on which condition one is not: these are counted."""
     known: bool = False
@@ -61,6 +65,18 @@ class Watch:
     def looked_for(self) -> dict[str, str]:
         """The figures that are observed, each with how it merges."""
         return ({} if self.known else _MERGES) | {kept_figure(query): "sum" for query in self.kept}
+
+    @property
+    def ranks_all(self) -> bool:
+        """Whether it is asked for ranks of the stream as a whole, which takes a branch of its own."""
+        return bool(self.ranked) and self.by is None and self.figures
+
+    def at_ranks(self, df: DataFrame) -> str:
+        """The places at these ranks, as an aggregate in SQL."""
+        place = self.place(df)
+        indices = ", ".join(str(rank - 1) for rank in self.ranked)
+        highest = f"max_by({place}, {place}, {self.ranked[-1]})"
+        return f"filter(transform(array({indices}), i -> get({highest}, i)), p -> p IS NOT NULL)"
 
     def place(self, df: DataFrame) -> str:
         """The place of a tuple on the axis, as SQL: NULL if it is bad."""
@@ -97,6 +113,10 @@ def ingested(
         ]
         # The same of all pieces beside one another: where branches share a sample, the first of them makes it.
         branches += [branch for alike in zip(*each, strict=True) for branch in alike]
+        if watch.ranks_all:
+            whole = stacked(pieces)
+            ranked = figure(watch.stream, RANKED)
+            branches.append(queried(whole, f"SELECT {watch.at_ranks(whole)} AS {ranked} FROM {THESE}"))
     return stacked(branches)
 
 
@@ -159,6 +179,7 @@ def observation(
     An axis is given by the numbers of the tables with panes on it. `sums` are columns of tables to be added up.
     """
     looked_for = [(figure(w.stream, name), merge) for w in watches if w.figures for name, merge in w.looked_for.items()]
+    looked_for += [(figure(w.stream, RANKED), "max") for w in watches if w.ranks_all]
     figures = [f"{merge}({column}) AS {column}" for column, merge in looked_for]
     for i, tables in enumerate(axes):
         own = f"CASE WHEN {TABLE} IN ({', '.join(map(str, tables))}) THEN {_AT} END" if len(axes) > 1 else _AT
@@ -166,7 +187,8 @@ def observation(
     if axes:
         figures.append(f"count({PANE}) AS panes")
     for name, (table, column) in (sums or {}).items():
-        figures.append(f"sum(CASE WHEN {TABLE} = {table} THEN {column} END) AS {name}")
+        # Sums over all groups and windows may be larger than any of theirs.
+        figures.append(f"sum(CASE WHEN {TABLE} = {table} THEN CAST({column} AS DOUBLE) END) AS {name}")
     return F.expr(f"struct({', '.join(figures)})").alias(FIGURES_OBSERVED)
 
 
@@ -353,6 +375,7 @@ def _by_group(df: DataFrame, watch: Watch) -> DataFrame:
     columns = [
         f"CAST({quoted(watch.by)} AS STRING) AS {GROUP}",
         *(f"{figures[name]} AS {GROUP}_{name}" for name in GROUP_FIGURES),
+        *([f"{watch.at_ranks(df)} AS {GROUP}_{RANKED}"] if watch.ranked else []),
         f"{NO_TABLE} AS {TABLE}",
         f"'{watch.stream}' AS {GROUP}_stream",
     ]

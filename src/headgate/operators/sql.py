@@ -14,7 +14,6 @@ from sqlglot import exp
 from headgate.plan.spelling import Spelt
 from headgate.windows import Number
 
-_MICROS_A_DAY = 86_400_000_000
 _NTZ_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 #: The name of the rows in a text for `queried`.
 THESE = "_hg_these"
@@ -82,10 +81,12 @@ def position(df: DataFrame, attribute: str) -> str:
         case T.TimestampType():
             return f"unix_micros({name})"
         case T.TimestampNTZType():
-            # Wall-clock times have no zone, so the session's may not shift them.
-            return f"timestampdiff(MICROSECOND, {_NTZ_EPOCH}, {name})"
+            # Wall-clock times have no zone. By timestampdiff, they would take a detour by times of the session's zone,
+            # in which an hour of the year is missing.
+            return f"(({name} - {_NTZ_EPOCH}) div INTERVAL '0.000001' SECOND)"
         case T.DateType():
-            return f"unix_date({name}) * {_MICROS_A_DAY}L"
+            # A day stands for the time at which it begins in the session's zone, as in Spark's window().
+            return f"unix_micros(CAST({name} AS TIMESTAMP_LTZ))"
         case T.IntegralType():
             return f"CAST({name} AS BIGINT)"
         case _:

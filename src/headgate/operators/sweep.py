@@ -13,7 +13,7 @@ from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
 from headgate.aggregates import Merge
-from headgate.operators.partials import ROWS, Additive, PartialColumn, merged, merged_pair, same_type
+from headgate.operators.partials import Additive, PartialColumn, merged, merged_pair, same_type
 from headgate.operators.rollup import WINDOW_ID
 
 BLOCK, EVENT, NEXT = "_hg_block", "_hg_event", "_hg_next"
@@ -71,6 +71,4 @@ def _merged_side(name: str, merge: Merge, side: str) -> Column:
 
 def spelt_out(spans: DataFrame) -> DataFrame:
     """One row for each window of each span [_hg_event, _hg_next)."""
-    return spans.where(f"{NEXT} > {EVENT} AND {ROWS} > 0").withColumn(
-        WINDOW_ID, F.explode(F.sequence(F.col(EVENT), F.col(NEXT) - 1))
-    )
+    return spans.where(f"{NEXT} > {EVENT}").withColumn(WINDOW_ID, F.explode(F.sequence(F.col(EVENT), F.col(NEXT) - 1)))

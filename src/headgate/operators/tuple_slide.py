@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
-from headgate.operators.partials import Additive, PartialColumn, merged, same_type
+from headgate.operators.partials import ROWS, Additive, PartialColumn, merged, same_type
 from headgate.operators.rollup import PANE, WINDOW_ID
 from headgate.operators.sql import floor_div, literal
 from headgate.operators.sweep import BLOCK, EVENT, spelt_out, two_sided
@@ -35,7 +35,8 @@ def sweep(
 ) -> DataFrame:
     """The partials of every window, as (keys, _hg_wid, columns), from those of each place (`_hg_pane`) of each group.
 
-    `ends` holds the window ids as the column `_hg_wid`; `per_range` is from `blocks_per_range`.
+    `ends` holds the window ids as the column `_hg_wid`; `per_range` is from `blocks_per_range`. One of the columns
+    counts the tuples.
     """
     placed = _in_blocks(panes, PANE, size, per_range)
     names = ", ".join(c.name for c in columns)
@@ -52,7 +53,8 @@ def sweep(
     windows = _in_blocks(ends, WINDOW_ID, size, per_range).select(BLOCK, WINDOW_ID)
     rows = _counted_off(near.unionByName(_between(placed, keys, columns), allowMissingColumns=True), windows)
     spans = two_sided(rows, [*keys, _COUNT], columns, end=_COUNT)
-    found = spelt_out(spans).withColumnRenamed(WINDOW_ID, _INDEX)
+    # Between the last tuple of a group that leaves and the next one that enters, it has none.
+    found = spelt_out(spans.where(f"{ROWS} > 0")).withColumnRenamed(WINDOW_ID, _INDEX)
     in_block = W.partitionBy(BLOCK).orderBy(WINDOW_ID)
     numbered = windows.withColumn(_INDEX, (F.row_number().over(in_block) - 1).cast("bigint"))
     return found.join(numbered, [BLOCK, _INDEX]).select(*keys, WINDOW_ID, *(c.name for c in columns))

@@ -5,6 +5,7 @@ from headgate.progress.group import Seen
 from headgate.progress.place import Punctuation, furthest, least
 from headgate.progress.propagation import Reached, closed, joined_up, late_before, opened, punctuation, reached
 from headgate.progress.rule import Rule, Span, progress
+from headgate.progress.slack import ranks
 from headgate.progress.tracker import Tracker
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "opened",
     "progress",
     "punctuation",
+    "ranks",
     "reached",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from headgate.progress.place import Punctuation, furthest, read, written
 from headgate.progress.rule import Rule
-from headgate.progress.slack import Slack, Waiting
+from headgate.progress.slack import Ranked, Slack, Waiting
 from headgate.windows import Number
 
 
@@ -15,12 +16,14 @@ from headgate.windows import Number
 class Seen:
     """What a batch showed of one group: its rows, and the highest value of the attribute among them.
 
-    `punctuated` is the highest among the rows that the rule's `punctuated_by` marks. NULL has no place.
+    `punctuated` is the highest among the rows that the rule's `punctuated_by` marks. `ranked` are the values at the
+    ranks that a rule with `slack_rows` asks for, as far down as there are any. NULL has no place.
     """
 
     rows: int
     highest: Number | None
     punctuated: Number | None = None
+    ranked: Sequence[Number] = ()
 
 
 class Group:
@@ -49,7 +52,7 @@ class Group:
         if self.rule.punctuated_by is not None:
             return seen.punctuated
         if self.rule.slack_rows is not None:
-            return self._slack.add(seen.rows, seen.highest)
+            return self._slack.add(seen.rows, seen.ranked or ([] if seen.highest is None else [seen.highest]))
         return None if seen.highest is None else seen.highest - (self.rule.within or 0)
 
     def state(self) -> dict[str, Any]:
@@ -58,7 +61,7 @@ class Group:
             "bound": written(self.bound),
             "last": self.last,
             "rows": self._slack.rows,
-            "waiting": [[written(batch.highest), batch.first, batch.last] for batch in self._slack.waiting],
+            "waiting": [[_written(batch), batch.first, batch.last] for batch in self._slack.waiting],
         }
 
     @classmethod
@@ -68,7 +71,15 @@ class Group:
         group.bound = read(state["bound"])
         group.last = state["last"]
         group._slack.rows = state["rows"]
-        group._slack.waiting = [
-            Waiting(cast(Number, read(highest)), first, last) for highest, first, last in state["waiting"]
-        ]
+        group._slack.waiting = [Waiting(_read(values), first, last) for values, first, last in state["waiting"]]
         return group
+
+
+def _written(batch: Waiting) -> list[list[Any]]:
+    return [[rank, written(value)] for rank, value in batch.values]
+
+
+def _read(values: Any) -> tuple[Ranked, ...]:
+    # Checkpoints of before have the highest value alone.
+    ranked = values if isinstance(values, list) else [[1, values]]
+    return tuple(Ranked(rank, cast(Number, read(value))) for rank, value in ranked)

@@ -121,7 +121,8 @@ def progress(
 
     - `within`: a tuple is at most this far behind the highest value that came before it.
     - `ordered`: a tuple is never below one that came before it.
-    - `slack_rows`: a tuple is never below one that came more than this many rows before it.
+    - `slack_rows`: a tuple is never below one that came more than this many rows before it. In which order the rows of
+      a batch came is not known, so that of a batch by itself, all but that many of the highest rows are certain.
     - `punctuated_by`: where this boolean column is true, no later tuple is below this one.
 
     With `by`, the promise holds for each value of that column, and the stream's progress is the least of

@@ -74,8 +74,8 @@ def _is_placed(column: pq.ColumnSchema) -> bool:
     """Whether the numbers in the file are the places of tuples: microseconds, or whole numbers as they are."""
     kind = json.loads(column.logical_type.to_json())
     match kind["Type"]:
-        case "Timestamp":
-            return bool(kind["isAdjustedToUTC"] and kind["timeUnit"] == "microseconds")
+        case "Timestamp":  # With a zone or without: a wall-clock time has the place that it would have in UTC.
+            return bool(kind["timeUnit"] == "microseconds")
         case "Int":
             return bool(kind["isSigned"])
         case "None":

@@ -224,7 +224,7 @@ class _Shed:
         return plan if loads is None else within_room(self.policy, loads, plan)
 
     def _within(self, loads: KeyLoads, before: KeyLoads | None, prices: Prices, budget: float) -> JoinPlan:
-        scale, prices = self.statistics.scale, replace(prices, came=0.0)
+        scale, prices, budget = self.statistics.scale, replace(prices, came=0.0), max(budget, 0.0)
         if isinstance(self.policy, Sample):
             return sampled_within(self.policy, loads, prices, scale, budget)
         last = self._last if isinstance(self._last, PairSubset) and not self._last.exact else None

@@ -31,6 +31,7 @@ from headgate.operators.ingest import (
     GROUP,
     MALFORMED,
     NO_TABLE,
+    RANKED,
     TABLE,
     Watch,
     figure,
@@ -51,6 +52,7 @@ from headgate.progress import (
     Tracker,
     coarsened,
     furthest,
+    ranks,
 )
 from headgate.progress.place import from_spark, read, written
 from headgate.runtime.answers import Answers, empty
@@ -155,6 +157,7 @@ class Loop:
                 rule.by if rule else None,
                 marked=MALFORMED in self._frames[name].columns,
                 numbered=name in self._numbered,
+                ranked=ranks(rule.slack_rows) if rule and rule.slack_rows is not None else (),
             )
             for name, rule in rules.items()
         ]
@@ -545,7 +548,8 @@ class Loop:
         rows = state.where(f"{TABLE} = {NO_TABLE}").collect()
         found: dict[str, dict[str | None, Seen]] = {}
         for row in rows:
-            seen = _seen(row[f"{GROUP}_rows"], row[f"{GROUP}_highest"], row[f"{GROUP}_punctuated"])
+            ranked = row.asDict().get(f"{GROUP}_{RANKED}")
+            seen = _seen(row[f"{GROUP}_rows"], row[f"{GROUP}_highest"], row[f"{GROUP}_punctuated"], ranked)
             found.setdefault(row[f"{GROUP}_stream"], {})[row[GROUP]] = seen
         return found
 
@@ -557,7 +561,7 @@ class Loop:
             if name in batches and tracker.rule.by:
                 seen = figures["groups"].get(name, {})
             elif name in batches:
-                seen = {None: _seen(*(figures[figure(name, f)] for f in ("rows", "highest", "punctuated")))}
+                seen = {None: _seen(*(figures.get(figure(name, f)) for f in ("rows", "highest", "punctuated", RANKED)))}
             tracker.observe(seen, decision["now"], held=decision["held"])
             if name in decision["ended"]:
                 tracker.end()
@@ -701,8 +705,9 @@ def _is_known(sample: Sample | None) -> bool:
     return sample is not None and sample.figures is not None
 
 
-def _seen(rows: int | None, highest: Any, punctuated: Any) -> Seen:
-    return Seen(rows or 0, from_spark(highest), from_spark(punctuated))
+def _seen(rows: int | None, highest: Any, punctuated: Any, ranked: Sequence[Any] | None) -> Seen:
+    places = (from_spark(place) for place in ranked or ())
+    return Seen(rows or 0, from_spark(highest), from_spark(punctuated), [p for p in places if p is not None])
 
 
 def _asked(tracker: Tracker, now: int) -> Punctuation:

@@ -77,7 +77,7 @@ class Rhythm:
             ahead = tuples if stage.window.attr == ROW_NUM else further
             now, then = (self._closed(stage, manifest, told, by) for by in ({}, ahead))
             if now is not None and then is not None:
-                windows += then - manifest.closed.get(name, now)
+                windows += max(then - manifest.closed.get(name, now), 0)
         merged = due[windows > 0]
         return Upkeep(float(windows > 0), windows * self._answers, float(merged > 0), merged)
 

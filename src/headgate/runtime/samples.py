@@ -76,7 +76,9 @@ def _known(
 
     `rates` are those of the tables that are sampled.
     """
-    plain = watch.attribute is not None and not (watch.by or watch.punctuated_by or watch.marked or watch.numbered)
+    plain = watch.attribute is not None and not (
+        watch.by or watch.punctuated_by or watch.ranked or watch.marked or watch.numbered
+    )
     counted = kept(level, watch.stream, sampling)
     by_coin = all(sampling.rates.get(query, 2.0) <= max(rates.values(), default=0.0) for query in counted)
     places = any(query in sampling.dropped or query in sampling.groups for query in counted)

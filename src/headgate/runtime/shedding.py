@@ -60,6 +60,9 @@ _SAFETY = 0.05
 #: Where what may not be shed is too much already, samples get this part of the time.
 _LEAST = 0.1
 _EVENTS = 50
+#: Clocks may stand still, and what is measured may be anything: no batch is taken to have come in less time than this,
+#: nor to have more tuples, and no logarithm of an error to be larger.
+_SHORTEST, _MOST_TUPLES, _MOST_SQUARED = 1e-6, 1e15, 600.0
 #: The rate that is tried while the model is calibrated, by batches that leave this part of the target free.
 _TRIED, _FREE = 0.1, 0.5
 #: The rate that is tried of queries whose table is read apart from the others.
@@ -172,7 +175,8 @@ class Shedding:
         if self.controller is None or not amounts:
             self.subsets.decide(manifest, spans, {})
             return Decided(fixed, self.subsets.state(), self.joins.documents(self.joins.plans(None, prices)))
-        passed, interval = interval, interval or self.controller.overload.target
+        passed = interval
+        interval = self.controller.overload.target if interval is None else max(interval, _SHORTEST)
         load = Load(self._expected(amounts, interval), self._partials, self._rhythm.usual)
         joins = self.joins.plans(load.tuples, prices, warm=not self.costs.calibrated and manifest.batch % 2 == 0)
         # Whether to shed is a matter of what batches do on average; how much, of what this one will do.
@@ -227,7 +231,8 @@ class Shedding:
         nothing = replace(load, tuples=dict.fromkeys(load.tuples, 0.0))
         usual = replace(nothing, upkeep=self._rhythm.usual)
         more = self.predicted(nothing, Shed()) - self.predicted(usual, Shed())
-        return min(budget + more, self.controller.capacity)
+        # What is thought to be spared may be more than there is: the model has prices of its own for either.
+        return min(max(budget + more, 0.0), self.controller.capacity)
 
     def _join_budgets(self, load: Load, joins: Mapping[str, JoinPlan], prices: Prices, left: float) -> dict[str, float]:
         """The seconds that each join has, where so much of all work that can be shed is left.
@@ -272,7 +277,7 @@ class Shedding:
         together = [drop.queries for drop in found.drops if len(drop.queries) > 1]
         running = [group for group in together if not set(group) & self._suspended.keys()]
         self.subsets.decide(manifest, spans, fractions, running, self._suspended)
-        needed = {n: 1 - fraction * self.subsets.saved(n) for n, fraction in fractions.items()}
+        needed = {n: min(max(1 - fraction * self.subsets.saved(n), 0.0), 1.0) for n, fraction in fractions.items()}
         return needed | dict.fromkeys(self._suspended, 0.0)
 
     def _subset_query(self, name: str, rate: float) -> SubsetQuery:
@@ -291,7 +296,7 @@ class Shedding:
                 tuples[stream] = amount * each
             elif rate is not None:
                 tuples[stream] = rate.a_batch if rate.a_second is None else rate.a_second * interval
-        return tuples
+        return {stream: min(max(expected, 0.0), _MOST_TUPLES) for stream, expected in tuples.items()}
 
     def predicted(self, load: Load, shed: Shed, costs: Coefficients | None = None) -> float:
         """The seconds that a batch with such a load will take."""
@@ -334,7 +339,8 @@ class Shedding:
         found = {}
         for name, policy in self._estimated.items():
             if name in self._squared:
-                bound = math.log(2 / (1 - policy.confidence)) / 2 * math.exp(self._squared[name])
+                squared = min(max(self._squared[name], -_MOST_SQUARED), _MOST_SQUARED)
+                bound = math.log(2 / (1 - policy.confidence)) / 2 * math.exp(squared)
                 found[name] = min(math.sqrt(bound), 1.0)
         return found
 
@@ -439,6 +445,7 @@ class Shedding:
         """Takes in what a batch did, with what it made of the manifest, and how long it took."""
         if self.controller is None:
             return
+        seconds, interval = max(seconds, _SHORTEST), None if interval is None else max(interval, _SHORTEST)
         rates: Mapping[str, float] = decided["rates"]
         tuples = {stream: figures.get(figure(stream, "rows")) or 0 for stream in amounts}
         self._learn(tuples, amounts, figures, rates, interval)
@@ -490,7 +497,7 @@ class Shedding:
             name, query = member.stage.name, member.stage.query
             # Where panes are windows, a tuple is counted in each that holds it.
             copies = float(table.eager.range / table.eager.slide) if table.eager is not None else 1.0
-            seen, total = (round((figures.get(f"_hg_{w}_{name}") or 0) / copies) for w in ("rows", "total"))
+            seen, total = (_count((figures.get(f"_hg_{w}_{name}") or 0) / copies) for w in ("rows", "total"))
             passed = total if member.estimates is not None else seen
             came = sum(tuples.get(stream, 0) for stream in member.stage.streams)
             if rates.get(query, 1.0) > 0:
@@ -505,10 +512,10 @@ class Shedding:
     def _judge(self, outlooks: Mapping[str, Any]) -> None:
         """Takes in what the answers of a batch say about errors, and about groups that were missed."""
         for query, (squared, tuples, missed) in outlooks.items():
-            if squared is not None:
+            if squared is not None and math.isfinite(squared):  # Values may be infinite, or not be numbers.
                 known = self._squared.get(query, squared)
                 self._squared[query] = known + _RECENT * (squared - known)
-            self.missed[query] = [float(missed or 0), float(tuples or 0)]
+            self.missed[query] = [_finite(missed), _finite(tuples)]
 
     def happened(self, batch: int, decided: Mapping[str, Any]) -> None:
         """Logs a change of plan."""
@@ -518,6 +525,15 @@ class Shedding:
                 {"batch": batch, "shed": decided["shedding"], "why": decided["event"]},
             ]
             _log.warning("batch %d: %s: %s", batch, "sheds" if decided["shedding"] else "exact again", decided["event"])
+
+
+def _finite(number: float | None) -> float:
+    return float(number) if number is not None and math.isfinite(number) else 0.0
+
+
+def _count(number: float) -> int:
+    """A number of tuples, whatever was measured."""
+    return round(min(max(_finite(number), 0.0), _MOST_TUPLES))
 
 
 def shown(member: Member, call: str) -> str:

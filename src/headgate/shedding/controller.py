@@ -121,7 +121,7 @@ class Controller:
             raise ValueError(f"a batch of {observed} s, predicted as {predicted} s: give durations above zero")
         if predicted == 0:
             return  # Nothing was to be done, and the model knows of no fixed cost yet.
-        off = math.log(observed / predicted) - self._correction
+        off = math.log(observed) - math.log(predicted) - self._correction
         off = min(max(off, -_FAR), _FAR)
         self._correction = min(max(self._correction + _SLOW * off, -_BOUND), _BOUND)
         self._error += _RECENT * (abs(off) - self._error)

@@ -33,6 +33,8 @@ _LEAST = 0.2
 #: Errors beyond so many usual ones count less; no model is expected to be better than the second number.
 _HUBER, _EXACT = 1.5, 0.03
 _ROUNDS = 5
+#: Less than this of an amount is none of it, and says nothing about its cost.
+_SOME = 1e-9
 #: So many batches in a row that are off by this much (a logarithm), all to one side, are no outliers: the machine
 #: runs at another pace.
 _LASTING, _FAR = 3, 0.25
@@ -133,7 +135,7 @@ class CostModel:
         self._batches += 1
         self._since_start += 1
         trust = min(self._since_start / _WARM, 1.0) ** 2
-        off = math.log(seconds / predicted) if predicted > 0 else 0.0
+        off = math.log(seconds) - math.log(predicted) if predicted > 0 else 0.0
         self._window.append(Observation(dict(amounts), seconds, trust, off))
         self._window = deque(_at_one_pace(self._window), self._window.maxlen)
         self._prior = _extended(self._prior, amounts)
@@ -185,6 +187,7 @@ def fitted(batches: Sequence[Observation], prior: Coefficients, half_life: float
     """
     names = list(prior.each)
     amounts = np.array([[1.0, *(batch.amounts.get(name, 0.0) for name in names)] for batch in batches])
+    amounts[amounts <= _SOME] = 0.0
     seconds = np.array([batch.seconds for batch in batches])
     ages = np.arange(len(batches) - 1, -1, -1)
     weights = np.array([batch.trust for batch in batches]) * 0.5 ** (ages / half_life)
@@ -208,7 +211,12 @@ def fitted(batches: Sequence[Observation], prior: Coefficients, half_life: float
         believed = np.sqrt(weights * _believed(errors, weights))
         rows = np.hstack([shares / predicted[:, None], trend]) * believed[:, None]
         left = seconds / predicted * believed - rows[:, :-2] @ least
-        solution, _ = nnls(np.vstack([rows, pull]), np.concatenate([left, pulled]))
+        try:
+            solution, _ = nnls(np.vstack([rows, pull]), np.concatenate([left, pulled]))
+        except (RuntimeError, ValueError):
+            break  # Numbers too far apart, or too many rounds: what was found so far is as good as it gets.
+        if not np.isfinite(solution).all():
+            break
         found, drift = (least + solution[:-2]) * unit, trend @ solution[-2:]
     return Coefficients(float(found[0]), dict(zip(names, found[1:].tolist(), strict=True)))
 
@@ -246,8 +254,8 @@ def _median(numbers: Vector, weights: Vector) -> float:
 
 def _extended(prior: Coefficients, amounts: Amounts) -> Coefficients:
     """The prior with amounts not met before: each is taken to cost as much of this batch as the others do."""
-    new = [name for name, amount in amounts.items() if amount > 0 and name not in prior.each]
-    known = [prior.each[name] * amount for name, amount in amounts.items() if name in prior.each and amount > 0]
+    new = [name for name, amount in amounts.items() if amount > _SOME and name not in prior.each]
+    known = [prior.each[name] * amount for name, amount in amounts.items() if name in prior.each and amount > _SOME]
     # Only relations count: where there is nothing to relate to, the unit is a batch.
     fixed = prior.fixed if prior.each else prior.fixed or _FIXED
     share = sum(known) / len(known) if known else (fixed or _FIXED) * (1 / _FIXED - 1) / max(len(new), 1)

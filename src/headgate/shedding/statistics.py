@@ -52,8 +52,9 @@ class Smoothed:
         off = far / usual if usual else math.copysign(math.inf, far) if far else 0.0
         # Clipped, so that a jump does not hide the next one behind a large deviation.
         clipped = min(abs(far), _JUMP * usual)
-        variance = self.deviation**2 + weight * (1 - keep) * (clipped**2 - self.deviation**2)
-        deviation = math.sqrt(max(variance, 0.0))
+        part = weight * (1 - keep)
+        # Not by squares, which are too large to be numbers where values are half as large as numbers get.
+        deviation = math.hypot(math.sqrt(1 - part) * self.deviation, math.sqrt(part) * clipped)
         twice = off * self.outside > 0 and abs(self.outside) > _BEFORE and abs(off) > _AGAIN
         if abs(off) > _JUMP or twice:
             return Smoothed(figure, deviation, weight)
@@ -117,7 +118,7 @@ class Summed:
     @property
     def variance(self) -> float:
         """Their variance; what rounding makes negative is zero."""
-        return max(self.squares / self.n - self.mean**2, 0.0)
+        return max(self.squares / self.n - self.mean * self.mean, 0.0)
 
     @property
     def tells(self) -> bool:
@@ -267,7 +268,7 @@ class Statistics:
         Tuples come by chance and are sampled by chance. Both are judged by the number expected, as judged by
         the number found a large figure would count for more than a small one.
         """
-        expected = max(known.value * seconds if known else tuples, scale)
+        expected = max(known.value * seconds if known else tuples, scale) or 1.0
         weight = 1 / (1 + _SMALL * max(scale - 1, 0.0) / expected)
         noise = math.sqrt(expected * scale) / seconds
         return self._follow(known, tuples / seconds, weight, noise)

@@ -238,8 +238,12 @@ def _least_loss(choices: Sequence[_Choice], excess: float) -> list[float]:
         b_ub=[-min(1.0, excess / most)],
         bounds=[(0, choice.highest) for choice in choices],
     )
-    assert found.success, found.message
-    return [min(choice.highest, float(fraction)) for choice, fraction in zip(choices, np.array(found.x), strict=True)]
+    if not found.success:  # As numbers too far apart may have it: to drop all that may be dropped does fit.
+        return [choice.highest for choice in choices]
+    return [
+        min(max(float(fraction), 0.0), choice.highest)
+        for choice, fraction in zip(choices, np.array(found.x), strict=True)
+    ]
 
 
 def _choices(tree: Tree) -> list[list[_Choice]]:

@@ -1,0 +1,124 @@
+"""An overload whatever is measured: no clock, no count and no value ends a flow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import headgate as hg
+from headgate.operators.ingest import figure
+from headgate.runtime.shedding import Shedding
+from headgate.shedding.join_plan import restored
+from headgate.shedding.join_statistics import Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from headgate.runtime.loop import Loop
+    from headgate.shedding.policy import Policy
+
+AGGREGATE = "SELECT {k} count(*) AS n, sum(v) AS s [RANGE 10, SLIDE 5, WA ts] FROM S{g}"
+JOIN = "SELECT a.ts AS x, b.ts AS y, a.v FROM S AS a [RANGE 10, WA ts], S AS b [RANGE 5, WA ts] WHERE a.k = b.k"
+QUERIES: dict[str, tuple[str, Policy]] = {
+    "estimated": (AGGREGATE.format(k="k,", g=" GROUP BY k"), hg.estimate()),
+    "low": (AGGREGATE.format(k="v,", g=" WHERE v > 1 GROUP BY v"), hg.estimate(priority=-1)),
+    "windows": (AGGREGATE.format(k="", g=""), hg.subset(gap=3)),
+    "groups": (AGGREGATE.format(k="v + k AS g,", g=" GROUP BY v + k"), hg.subset(by="group")),
+    "pairs": (JOIN, hg.subset(max_state=100)),
+    "some_pairs": (JOIN, hg.sample()),
+    "of_pairs": (f"SELECT count(*) AS n [RANGE 10, WA x] FROM ({JOIN})", hg.estimate()),
+    "exact": (AGGREGATE.format(k="", g=" WHERE k > 1"), hg.exact()),
+}
+
+
+@pytest.fixture(scope="module")
+def loop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Loop:
+    flow = hg.Flow(spark, "starved", str(tmp_path_factory.mktemp("starved")))
+    source = spark.readStream.format("rate").load().selectExpr("value AS ts", "value AS k", "value AS v")
+    flow.stream("S", source, progress=hg.progress("ts", within=5))
+    for name, (sql, policy) in QUERIES.items():
+        flow.query(name, sql, policy=policy)
+    return flow._run(hg.overload(5.0))._loop
+
+
+counts = st.sampled_from([0, 1]) | st.integers(0, 10**15)
+spans = st.floats(0, 1e9) | st.sampled_from([0.0, 1e-9])
+wild = st.none() | st.floats() | st.integers(-(2**70), 2**70)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> dict[str, Any]:
+    """What was measured of a batch."""
+    return {
+        "amount": draw(st.none() | st.floats(0, 1e15)),
+        "rows": draw(counts),
+        "interval": draw(st.none() | spans),
+        "seconds": draw(spans),
+        "further": draw(st.integers(0, 10**9)),
+        "closed": draw(st.integers(-5, 10**6)),
+        "told": draw(st.none() | st.integers(-(10**9), 10**9)),
+        "due": draw(counts),
+        "answers": draw(counts),
+        "partials": draw(counts),
+        "sums": draw(wild),
+        "outlook": [draw(st.none() | st.floats()), draw(counts), draw(st.none() | st.floats())],
+        "pairs": draw(counts),
+        "keys": draw(st.dictionaries(st.integers(-(2**63), 2**63 - 1), st.floats(0, 1e15), max_size=4)),
+    }
+
+
+@given(st.lists(batches(), min_size=1, max_size=14))
+@settings(max_examples=60)
+def test_a_plan_is_made_whatever_is_measured(loop: Loop, measured: Sequence[dict[str, Any]]) -> None:
+    promise = hg.overload(5.0)
+    shedding = Shedding(loop.levels, loop.stages, loop.queries, {n: p for n, (_, p) in QUERIES.items()}, promise, {})
+    manifest = replace(loop.manifest, highest={"S": 0})
+    for number, seen in enumerate(measured):
+        told, due = {"S": seen["told"]}, {False: seen["due"], True: 0}
+        decided = shedding.decide(manifest, {"S": seen["amount"]}, {}, seen["interval"], told, due).document()
+        assert math.isfinite(decided["predicted"])
+        assert all(0 <= rate <= 1 for rate in decided["rates"].values())
+        after = replace(
+            manifest,
+            batch=number,
+            highest={"S": manifest.highest["S"] + seen["further"]},
+            closed={"estimated": seen["closed"], "windows": seen["closed"]},
+        )
+        figures = dict.fromkeys(shedding.sums(), seen["sums"]) | {"panes": seen["partials"]}
+        figures |= {name: abs(value) for name, value in figures.items() if value and name.startswith("_hg_rows")}
+        figures |= {figure("S", "rows"): seen["rows"]}
+        joined(shedding, decided, seen)
+        answers = {"estimated": seen["outlook"], "low": seen["outlook"]}
+        shedding.observe(
+            decided,
+            {"S": seen["amount"]},
+            figures,
+            answers,
+            (manifest, after),
+            seen["answers"],
+            seen["seconds"],
+            seen["interval"],
+        )
+        manifest = after
+        again = shedding.state()
+        shedding = Shedding(loop.levels, loop.stages, loop.queries, shedding.policies, promise, again)
+
+
+def joined(shedding: Shedding, decided: dict[str, Any], seen: dict[str, Any]) -> None:
+    """Lets the joins see a batch."""
+    place = float(seen["further"])
+    side = Seen(seen["rows"], seen["rows"], max(1, len(seen["keys"])), seen["keys"], place, place)
+    empty = dict[str, dict[str, int]]
+    look = SimpleNamespace(seen=lambda: side, left_out=empty, looking=0, kept=seen["rows"], tuples=seen["rows"])
+    plans = {stage: restored(plan) for stage, plan in decided["joins"].items()}
+    drops: Any = SimpleNamespace(looks={stage: {"left": look, "right": look} for stage in plans}, plans=plans)
+    tuples, pairs = {"S": seen["rows"]}, dict.fromkeys(plans, seen["pairs"])
+    shedding.joins.observe(drops, tuples, pairs, dict.fromkeys(plans, seen["rows"]))
