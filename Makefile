@@ -20,7 +20,7 @@ setup: $(SETUP) ## Make .venv with the locked dependencies, and find or install 
 test: $(SETUP) ## Run the tests (ARGS= goes to pytest)
 	@$(WITH_JAVA) $(BIN)/python -m pytest $(ARGS)
 
-fuzz: $(SETUP) ## Run conformance, and flows of random queries, on new random cases, 10 for each combination (FUZZ=)
+fuzz: $(SETUP) ## Run conformance, and flows that crash, on new random cases, 10 for each combination (FUZZ=)
 	@$(WITH_JAVA) HEADGATE_FUZZ=$(or $(FUZZ),10) $(BIN)/python -m pytest tests/conformance $(addprefix tests/runtime/test_,loop.py changes.py subset_plans.py) $(ARGS)
 
 soak: $(SETUP) ## Kill a flow at every step and 50 times at random (SOAK=), and look for what is lost

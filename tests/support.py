@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import random
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -13,6 +16,20 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 Schema = Mapping[str, str]
+#: How many new random cases there are of each kind, or 0: one that is the same in every run.
+FUZZ = int(os.environ.get("HEADGATE_FUZZ", "HEADGATE_SEED" in os.environ))
+
+
+def seeds(usual: int | str) -> list[int]:
+    """What the random cases of a test are drawn from: the usual seed, or new ones; HEADGATE_SEED runs one again.
+
+    A text stands for a seed of its own, so that no two tests that are named by one look at the same case.
+    """
+    if "HEADGATE_SEED" in os.environ:
+        return [int(os.environ["HEADGATE_SEED"])]
+    return [random.SystemRandom().getrandbits(32) for _ in range(FUZZ)] or [
+        usual if isinstance(usual, int) else zlib.crc32(usual.encode())
+    ]
 
 
 def frame(spark: SparkSession, rows: Sequence[Row], schema: Schema) -> DataFrame:

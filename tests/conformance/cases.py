@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -10,9 +9,6 @@ from random import Random
 from typing import Any
 
 from tests.support import Row
-
-#: Random cases for each combination: every one is a few queries on Spark, so it is one unless more are asked for.
-EXAMPLES = int(os.environ.get("HEADGATE_FUZZ", "1"))
 
 SCHEMA = {
     "ts": "timestamp",

@@ -5,11 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from tests.conformance.cases import EXAMPLES, SCHEMA, stream
-from tests.support import assert_same, collected, frame
+from tests.conformance.cases import SCHEMA, stream
+from tests.support import assert_same, collected, frame, seeds
 
 import headgate as hg
 from headgate import reference
@@ -57,9 +55,7 @@ QUERIES = {
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("name", QUERIES)
-@given(seed=st.integers(0, 2**32))
-@settings(max_examples=EXAMPLES, phases=[Phase.generate])
+@pytest.mark.parametrize(("name", "seed"), [(name, seed) for name in QUERIES for seed in seeds(name)])
 def test_spark_agrees_with_the_reference(spark: SparkSession, name: str, seed: int) -> None:
     random = Random(f"{name} {seed}")
     a, b = stream(random, 50), stream(random, 40)

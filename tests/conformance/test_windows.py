@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from tests.conformance.cases import AGGREGATES, EXAMPLES, GROUPINGS, SCHEMA, WINDOWS, case, query
-from tests.support import assert_same, collected, frame
+from tests.conformance.cases import AGGREGATES, GROUPINGS, SCHEMA, WINDOWS, case, query
+from tests.support import FUZZ, assert_same, collected, frame, seeds
 
 import headgate as hg
 from headgate import reference
@@ -17,9 +15,10 @@ from headgate.plan import Strategy
 APART = ("tumbling", "sampling")
 # All groupings are covered for each window and each set of aggregates, in turns.
 COMBINATIONS = [
-    (window, aggregates, list(GROUPINGS)[(i + j) % len(GROUPINGS)])
+    (window, aggregates, list(GROUPINGS)[(i + j) % len(GROUPINGS)], seed)
     for i, window in enumerate(WINDOWS)
     for j, aggregates in enumerate(AGGREGATES)
+    for seed in seeds(f"{window} {aggregates}")
     # Aggregates of users have two forms: states of panes in sliding windows, and tuples everywhere else.
     if aggregates != "user" or window in ("sliding", "sliding uneven", "rows", "landmark", "every n-th tuple")
 ]
@@ -29,15 +28,13 @@ def strategies(window: str, aggregates: str) -> tuple[Strategy | None, ...]:
     """Both where forms differ most and in a long run; else they take turns, so that each meets every window."""
     if window in APART:
         return (None,)
-    if EXAMPLES > 1 or window.startswith("sliding"):
+    if FUZZ or window.startswith("sliding"):
         return ("eager", "paned")
     return ("eager",) if (WINDOWS.index(window) + list(AGGREGATES).index(aggregates)) % 2 else ("paned",)
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize(("window", "aggregates", "grouping"), COMBINATIONS)
-@given(seed=st.integers(0, 2**32))
-@settings(max_examples=EXAMPLES, phases=[Phase.generate])
+@pytest.mark.parametrize(("window", "aggregates", "grouping", "seed"), COMBINATIONS)
 def test_spark_agrees_with_the_reference(
     spark: SparkSession, window: str, aggregates: str, grouping: str, seed: int
 ) -> None:

@@ -29,6 +29,15 @@ def test_variance_keeps_its_digits_on_a_large_offset(spark: SparkSession, clause
     assert_same(collected(hg.evaluate(sql, S=frame(spark, data, SCHEMA))), expected, tolerance=1e-6)
 
 
+def test_values_that_are_all_alike_have_no_spread(spark: SparkSession) -> None:
+    # Far from those before them, that is: a sensor that is stuck at an odd place.
+    data = rows([math.sin(i) * 100 for i in range(100)] + [1234.5678] * 60)
+    sql = "SELECT stddev(d) AS s, var_pop(d) AS v [RANGE 20 seconds, SLIDE 1 second, WA ts] FROM S"
+    answers = collected(hg.evaluate(sql, strategy="paned", S=frame(spark, data, SCHEMA)))
+    alike = [(row["s"], row["v"]) for row in answers if row["window_start"] >= data[100]["ts"]]
+    assert set(alike) == {(0.0, 0.0), (None, 0.0)}
+
+
 def test_a_huge_value_leaves_no_trace_in_later_windows(spark: SparkSession) -> None:
     # Subtracting 1e18 again would leave nothing of the values around it.
     data = rows([1.25, 1e18, 2.5] + [0.1 * i for i in range(40)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from tests.runtime.test_loop import (
     loop_of,
     random_rows,
 )
-from tests.support import assert_same, collected
+from tests.support import assert_same, collected, seeds
 
 import headgate as hg
 from headgate.errors import StateError
@@ -45,7 +44,7 @@ def exact(spark: SparkSession, query: str, streams: dict[str, Rows], loop: Loop)
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("seed", range(int(os.environ.get("HEADGATE_FUZZ", 1))))
+@pytest.mark.parametrize("seed", seeds("changes"))
 def test_what_runs_is_not_disturbed_and_what_is_new_is_whole(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     rows = {"A": arrival(random_rows(rng), seed), "B": arrival(random_rows(rng), seed + 1)}

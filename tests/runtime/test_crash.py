@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.runtime.crash_flow import batches, check, write_files
+from tests.runtime.crashes import STEPS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 BATCHES = batches()
 ALL = {"S": sum(map(len, BATCHES))}
-STEPS = ["decided", "ingested", "matched", "closed", "kept", "delivered", "compacted", "committed"]
+#: So many kills at random, and a flow that is killed at each step, which takes minutes: make soak.
 SOAK = int(os.environ.get("HEADGATE_SOAK", 0))
+#: The kills of a flow, each of a process that goes on where the one before was killed.
+KILLS = [
+    ("matched:2", "delivered:2", "compacted:1"),
+    *((f"{step}:{1 if step == 'compacted' else 4}",) for step in STEPS if SOAK),
+]
 #: Kills by the clock come at most so many seconds after the flow has begun.
 LATEST = 6.0
-
-soak = pytest.mark.skipif(not SOAK, reason="takes minutes: make soak")
 
 
 @pytest.fixture
@@ -68,34 +72,29 @@ def run(source: Path, folder: Path, kill_at: str = "", kill_after: float | None 
         return json.loads(process.stdout.read()) if code == 0 else None
 
 
-def test_a_flow_that_is_killed_again_and_again_answers_once(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    for step in ("matched:2", "delivered:2", "compacted:1"):
+@pytest.mark.parametrize("kills", KILLS, ids=" ".join)
+def test_a_flow_that_is_killed_again_and_again_answers_once(
+    spark: SparkSession, source: Path, tmp_path: Path, kills: tuple[str, ...]
+) -> None:
+    for step in kills:
         assert run(source, tmp_path / "flow", kill_at=step) is None
     assert run(source, tmp_path / "flow") == ALL
     check(spark, tmp_path / "flow/sinks", BATCHES)
 
 
-@soak
-@pytest.mark.parametrize("step", STEPS)
-def test_a_flow_may_be_killed_at_each_step(spark: SparkSession, source: Path, tmp_path: Path, step: str) -> None:
-    often = 1 if step == "compacted" else 4
-    assert run(source, tmp_path / "flow", kill_at=f"{step}:{often}") is None
-    assert run(source, tmp_path / "flow") == ALL
-    check(spark, tmp_path / "flow/sinks", BATCHES)
+if SOAK:
 
-
-@soak
-def test_a_flow_may_be_killed_at_any_time(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    rng = random.Random(SOAK)
-    kills = flows = 0
-    while kills < SOAK:
-        folder, counted = tmp_path / f"flow{flows}", None
-        while counted is None:
-            if rng.random() < 0.5:
-                counted = run(source, folder, kill_at=f"{rng.choice(STEPS)}:{rng.randint(1, 3)}")
-            else:
-                counted = run(source, folder, kill_after=rng.uniform(0, LATEST))
-            kills += counted is None
-        assert counted == ALL
-        check(spark, folder / "sinks", BATCHES)
-        flows += 1
+    def test_a_flow_may_be_killed_at_any_time(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+        rng = random.Random(SOAK)
+        kills = flows = 0
+        while kills < SOAK:
+            folder, counted = tmp_path / f"flow{flows}", None
+            while counted is None:
+                if rng.random() < 0.5:
+                    counted = run(source, folder, kill_at=f"{rng.choice(STEPS)}:{rng.randint(1, 3)}")
+                else:
+                    counted = run(source, folder, kill_after=rng.uniform(0, LATEST))
+                kills += counted is None
+            assert counted == ALL
+            check(spark, folder / "sinks", BATCHES)
+            flows += 1

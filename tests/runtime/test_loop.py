@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import os
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support import assert_same, collected
+from tests.runtime.crashes import STEPS, crash_at
+from tests.support import FUZZ, assert_same, collected, seeds
 
 import headgate as hg
+from headgate import reference
 from headgate.runtime.loop import Loop
 from headgate.runtime.pieces import Piece, Read
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 SCHEMA = "ts INT, k STRING, v INT"
@@ -80,25 +81,24 @@ QUERIES = {
     " FROM (SELECT k, count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM A GROUP BY k) AS c"
     " JOIN (SELECT k, name FROM T WHERE least < 3) AS t ON c.k = t.k) GROUP BY name",
 }
-STEPS = ["decided", "ingested", "matched", "closed", "kept", "delivered", "compacted", "committed"]
 #: What tuples are looked up in.
 TABLE = [("a", 2, "one"), ("a", 5, "other"), ("c", 0, "nobody"), (None, 1, "nothing")]
 TABLE_SCHEMA = "k STRING, least INT, name STRING"
+SCHEMAS = {"A": SCHEMA, "B": SCHEMA, "T": TABLE_SCHEMA}
+TYPES = {name: dict(column.split() for column in ddl.lower().split(", ")) for name, ddl in SCHEMAS.items()}
 Rows = list[tuple[int, str | None, int | None]]
 
 
-class CrashError(Exception):
-    pass
-
-
-def flow(spark: SparkSession, checkpoint: Path, queries: Sequence[str], strategy: Any = None) -> hg.Flow:
+def flow(
+    spark: SparkSession, checkpoint: Path, queries: Sequence[str], strategies: Mapping[str, Any] | None = None
+) -> hg.Flow:
     made = hg.Flow(spark, "test", str(checkpoint))
     for name in "AB":
         source = hg.sources.files(str(checkpoint / name), schema=SCHEMA)
         made.stream(name, source, progress=hg.progress("ts", within=WITHIN))
     made.table("T", spark.createDataFrame(TABLE, TABLE_SCHEMA))
     for name in queries:
-        made.query(name, QUERIES[name], strategy=strategy)
+        made.query(name, QUERIES[name], strategy=(strategies or {}).get(name))
     return made
 
 
@@ -106,14 +106,21 @@ def loop_of(made: hg.Flow) -> Loop:
     return made._run()._loop
 
 
-def frames_of(spark: SparkSession, batch: dict[str, Rows]) -> dict[str, Read]:
-    return {name: Read([Piece(spark.createDataFrame(rows, SCHEMA))]) for name, rows in batch.items() if rows}
+def frames_of(spark: SparkSession, batch: Mapping[str, Rows], pieces: int = 1) -> dict[str, Read]:
+    """The tuples of a batch, those of a stream in so many pieces, as files are read."""
+    found = {}
+    for name, rows in batch.items():
+        ends = [len(rows) * i // pieces for i in range(pieces + 1)]
+        parts = [Piece(spark.createDataFrame(rows[a:b], SCHEMA)) for a, b in itertools.pairwise(ends) if b > a]
+        if parts:
+            found[name] = Read(parts)
+    return found
 
 
-def arrival(rows: Rows, seed: int) -> Rows:
+def arrival(rows: Rows, seed: int, disorder: float = WITHIN) -> Rows:
     """The rows in an order in which no tuple comes later than the rule allows."""
     rng = random.Random(seed)
-    return sorted(rows, key=lambda row: row[0] + rng.uniform(0, WITHIN))
+    return sorted(rows, key=lambda row: row[0] + rng.uniform(0, disorder))
 
 
 def cut(rows: Rows, places: Sequence[float]) -> list[Rows]:
@@ -121,56 +128,137 @@ def cut(rows: Rows, places: Sequence[float]) -> list[Rows]:
     return [rows[a:b] for a, b in itertools.pairwise(ends)]
 
 
-def check(spark: SparkSession, run: Loop, streams: dict[str, Rows]) -> None:
-    frames = {name: spark.createDataFrame(rows, SCHEMA) for name, rows in streams.items()}
-    for name, query in run.queries.items():
-        needed: dict[str, Any] = {s: frames[s] for s in query.streams}
-        needed["T"] = hg.table(spark.createDataFrame(TABLE, TABLE_SCHEMA))
-        assert_same(collected(run.kept(name)), collected(hg.evaluate(QUERIES[name], **needed)))
-
-
-def random_rows(rng: random.Random) -> Rows:
+def random_rows(rng: random.Random, least: int = 1) -> Rows:
     return [
         (rng.randint(-20, 60), rng.choice(["a", "b", None]), rng.choice([None, *range(10)]))
-        for _ in range(rng.randint(1, 40))
+        for _ in range(rng.randint(least, 40))
     ]
 
 
+#: Where a crash may come, of which each flow gets its share. "later" is a batch between the first one and the last one,
+#: which ends the streams. What is done once for each level of queries has a number: the second one takes answers.
+POINTS = [
+    *(("first", step) for step in STEPS if step != "compacted"),
+    *(("later", step) for step in STEPS),
+    ("last", "closed"),
+]
+SELDOM = [
+    ("later", "matched:2"),
+    ("later", "ingested:2"),
+    ("later", "closed:2"),
+    ("last", "decided"),
+    ("last", "delivered"),
+]
+#: One by which each kind has an answer, and each step is reached where a crash is to come: else the test says so.
+SEED = 3362
+#: Kinds of query are run by so many flows: several in one take little longer than one, and share their tables.
+FLOWS = 4
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A flow of some kinds of query, and all else that is drawn for it."""
+
+    kinds: list[str]
+    strategies: dict[str, Any]
+    arrived: dict[str, Rows]
+    batches: list[dict[str, Rows]]
+    pieces: list[int]
+    crashes: list[list[str]]
+    """Where each batch crashes, one time after the other; the last one is the end of the streams."""
+
+
+def drawn(part: int, seed: int) -> Drawn:
+    """A part of the kinds, so that a seed runs each of them once, with what the seed and the part say."""
+    kinds = list(QUERIES)
+    points = list(POINTS)
+    if FUZZ:
+        points += SELDOM
+        random.Random(seed).shuffle(kinds)
+        random.Random(seed).shuffle(points)
+    rng = random.Random(f"{seed} {part}")
+    kinds, points = kinds[part::FLOWS], points[part::FLOWS]
+    # Few tuples show little, but what happens without any has to be seen as well.
+    arrived = {
+        s: arrival(random_rows(rng, rng.choice([1, 20, 20, 20])), rng.getrandbits(32), rng.choice([0, 2, WITHIN]))
+        for s in "AB"
+    }
+    places = [[rng.random() for _ in range(rng.randint(1, 3))] for _ in "AB"]
+    cuts = [cut(rows, own) for rows, own in zip(arrived.values(), places, strict=True)]
+    batches = [dict(zip("AB", own, strict=True)) for own in itertools.zip_longest(*cuts, fillvalue=[])]
+    crashes: list[list[str]] = [[] for _ in range(len(batches) + 1)]
+    for place, point in points:
+        batch = {"first": 0, "last": len(batches), "later": rng.randint(1, max(1, len(batches) - 1))}[place]
+        crashes[batch].append(point)
+    return Drawn(
+        kinds=kinds,
+        strategies={kind: rng.choice([None, "eager", "paned"]) for kind in kinds},
+        arrived=arrived,
+        batches=batches,
+        pieces=[rng.randint(1, 2) for _ in batches],
+        crashes=crashes,
+    )
+
+
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("seed", range(int(os.environ.get("HEADGATE_FUZZ", 1))))
-def test_a_flow_answers_as_evaluate_does(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    rng = random.Random(seed)
-    a, b = random_rows(rng), random_rows(rng)
-    strategy = rng.choice([None, "eager", "paned"])
-    crash = rng.choice([None, *((number, step) for number in range(3) for step in STEPS)])
-    made = flow(spark, tmp_path, list(QUERIES)[seed % 2 :: 2], strategy)  # Half of them, for the time it takes.
-    places = [rng.random() for _ in range(2)]
-    batches_a, batches_b = cut(arrival(a, seed), places), cut(arrival(b, seed + 1), places[:1])
-    run = loop_of(made)
-    for number in range(max(len(batches_a), len(batches_b))):
-        batch = {
-            name: Read([Piece(spark.createDataFrame(batches[number], SCHEMA))])
-            for name, batches in (("A", batches_a), ("B", batches_b))
-            if number < len(batches)
-        }
-        if crash is not None and crash[0] == number:
-            run = crashed(made, run, batch, number, crash[1])
-        if number > run.manifest.source_batch:
-            run.run(batch, number)
-    run.run({}, None, ended=["A", "B"])
-    check(spark, run, {"A": arrival(a, seed), "B": arrival(b, seed + 1)})
+@pytest.mark.parametrize("seed", seeds(SEED))
+@pytest.mark.parametrize("part", range(FLOWS))
+def test_a_flow_answers_as_evaluate_does(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int, seed: int
+) -> None:
+    # So that a few batches are enough for state to be merged.
+    monkeypatch.setattr("headgate.runtime.state._FOLDERS", 2)
+    monkeypatch.setattr("headgate.runtime.tuples._FOLDERS", 2)
+    own = drawn(part, seed)
+
+    def begun() -> Loop:
+        return loop_of(flow(spark, tmp_path, own.kinds, own.strategies))
+
+    run = begun()
+    last = len(own.batches)
+    for number, crashes in enumerate(own.crashes):
+        found = frames_of(spark, own.batches[number], own.pieces[number]) if number < last else {}
+        given = (found, number) if number < last else (found, None, ["A", "B"])
+        for point in crashes:
+            with crash_at(point) as hit:
+                run.run(*given)
+            assert hit or FUZZ, f"batch {number} of {last} does not get to {point}: take another seed"
+            run = begun()
+            if is_done(run, number, last):
+                break
+        if not is_done(run, number, last):
+            run.run(*given)
+    check(spark, run, own.arrived)
     assert sum(run.manifest.counters["late"].values()) == 0
 
 
-def crashed(made: hg.Flow, run: Loop, batch: dict[str, Any], number: int, step: str) -> Loop:
-    """The flow restarted after a batch that was cut off at a step, if it got that far."""
+def is_done(run: Loop, number: int, last: int) -> bool:
+    return run.manifest.source_batch >= number if number < last else bool(run.manifest.ended)
 
-    def stop(reached: str) -> None:
-        if reached == step:
-            raise CrashError
 
-    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(CrashError):
-        patch.setattr("headgate.runtime.loop.reach", stop)
-        patch.setattr("headgate.runtime.tuples.reach", stop)
-        run.run(batch, number)
-    return loop_of(made)
+def check(spark: SparkSession, run: Loop, arrived: Mapping[str, Rows]) -> None:
+    """Fails unless the flow, `evaluate` and the definitions give the same answers."""
+    rows: dict[str, Sequence[tuple[Any, ...]]] = {**arrived, "T": TABLE}
+    frames = {name: spark.createDataFrame(rows[name], ddl) for name, ddl in SCHEMAS.items()}
+    for name, query in run.queries.items():
+        streams = sorted({*query.streams, "T"})
+        lists = {s: [dict(zip(TYPES[s], row, strict=True)) for row in rows[s]] for s in streams}
+        expected = reference.evaluate(QUERIES[name], TYPES, tables=["T"], **lists)
+        assert expected or FUZZ, f"{name} has no answer, which shows nothing: take another seed"
+        bounded: Any = {s: hg.table(frames[s]) if s == "T" else frames[s] for s in streams}
+        for answers in (run.kept(name), hg.evaluate(QUERIES[name], **bounded)):
+            assert_same(collected(answers), expected)
+
+
+def test_each_kind_is_run_and_each_step_crashed() -> None:
+    for seed in seeds(SEED):
+        runs = [drawn(part, seed) for part in range(FLOWS)]
+        assert sorted(kind for run in runs for kind in run.kinds) == sorted(QUERIES)
+        crashes = sorted(point for run in runs for own in run.crashes for point in own)
+        assert crashes == sorted(point for _, point in (*POINTS, *(SELDOM if FUZZ else [])))
+    known = {
+        step
+        for f in Path(hg.__file__).parent.rglob("*.py")
+        for step in re.findall(r'\breach\("(\w+)"\)', f.read_text())
+    }
+    assert known == set(STEPS)

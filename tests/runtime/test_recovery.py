@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.runtime.crash_flow import QUERIES, SCHEMA, Row, batches, check, flow, write_files
+from tests.runtime.crashes import crash_at
 from tests.support import assert_same, collected
 
 import headgate as hg
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 BATCHES = batches(5)
-
-
-class CrashError(Exception):
-    pass
 
 
 class Place:
@@ -60,15 +57,9 @@ def run(loop: Loop, numbers: Iterable[int], rows: Sequence[Sequence[Row]]) -> Lo
 
 def crash(place: Place, number: int, step: str) -> None:
     """Runs a batch that a crash cuts off at a step."""
-
-    def stop(reached: str) -> None:
-        if reached == step:
-            raise CrashError
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headgate.runtime.loop.reach", stop)
-        with pytest.raises(CrashError):
-            place.run([number])
+    with crash_at(step) as hit:
+        place.run([number])
+    assert hit
 
 
 @pytest.fixture

@@ -7,10 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
-from tests.conformance.cases import EXAMPLES
-from tests.support import Row, assert_same, collected, frame
+from tests.support import Row, assert_same, collected, frame, seeds
 
 import headgate as hg
 from headgate import reference
@@ -18,6 +15,8 @@ from headgate.runtime.pieces import Piece, Read
 from headgate.shedding.policy import Subset
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from headgate.shedding.policy import Policy
@@ -102,17 +101,13 @@ def over(random: Random, answers: str, window: str) -> str:
 
 
 @pytest.mark.usefixtures("interpreted")
-@given(seed=st.integers(0, 2**32))
-@settings(max_examples=EXAMPLES, phases=[Phase.generate])
-def test_what_is_delivered_is_exact_and_gaps_are_kept(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int
-) -> None:
+@pytest.mark.parametrize("seed", seeds("subset plans"))
+def test_what_is_delivered_is_exact_and_gaps_are_kept(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     batches, queries = stream(random), asked(random)
-    checkpoint = str(tmp_path_factory.mktemp("plans"))
     for number, batch in enumerate(batches):
         # Begun anew each time: what was decided is kept.
-        flow = hg.Flow(spark, "test", checkpoint)
+        flow = hg.Flow(spark, "test", str(tmp_path))
         flow.stream("S", frame(spark, [], SCHEMA), progress=hg.progress("ts", within=DISORDER))
         for name, query in queries.items():
             flow.query(name, query.sql, policy=query.policy)

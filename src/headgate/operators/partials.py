@@ -16,6 +16,8 @@ from headgate.plan.nodes import Aggregate, Call
 
 ROWS = "_hg_rows"
 """How many tuples a partial stands for: a window without any gives no answer."""
+_NO_DIGITS = 4e-15
+"""What is left of a sum of squares when all but this share of it is taken away again has no digit that is right."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,9 @@ class Additive:
                 continue
             n, s1, s2, centre = (f"{c.name}_{p}" for p in ("n", "s1", "s2", "c"))
             # Not by nullif, of which Spark makes other code each time.
-            mean, off = f"{centre} + {s1} / {n}", f"greatest({s2} - {s1} * {s1} / {n}, 0D)"
+            # Values that are all alike have to have no spread, however far from the centre they are.
+            mean, off = f"{centre} + {s1} / {n}", f"({s2} - {s1} * {s1} / {n})"
+            off = f"CASE WHEN isnan({off}) OR {off} > {s2} * {_NO_DIGITS}D THEN {off} ELSE 0D END"
             mean, off = (f"CASE WHEN {n} > 0 THEN {sql} END" for sql in (mean, off))
             moments = f"named_struct('n', coalesce({n}, 0L), 'mean', {mean}, 'm2', coalesce({off}, 0D))"
             df = df.withColumn(c.name, F.expr(moments)).drop(n, s1, s2, centre)
