@@ -34,7 +34,7 @@ def seeds(usual: int | str) -> list[int]:
 
 def frame(spark: SparkSession, rows: Sequence[Row], schema: Schema) -> DataFrame:
     """The tuples as a DataFrame, in their order, over as many partitions as there are cores."""
-    ddl = ", ".join(f"`{name}` {type_}" for name, type_ in schema.items())
+    ddl = ", ".join(f"`{name.replace('`', '``')}` {type_}" for name, type_ in schema.items())
     return spark.createDataFrame([tuple(row[c] for c in schema) for row in rows], ddl)
 
 

@@ -327,8 +327,8 @@ MARKED_FILES = [
 RULES: dict[str, tuple[Rule, int]] = {
     "Ordered": (hg.progress("ts", ordered=True), 16),
     "Bounded": (hg.progress("ts", within=5), 11),
-    "Slack": (hg.progress("ts", slack_rows=2), 12),
-    "MoreSlack": (hg.progress("ts", slack_rows=4), 6),
+    "Slack": (hg.progress("ts", slack_rows=2), 13),
+    "MoreSlack": (hg.progress("ts", slack_rows=4), 8),
     "Punctuated": (hg.progress("ts", punctuated_by="mark"), 8),
     "Grouped": (hg.progress("ts", ordered=True, by="k"), 14),
     "GroupedBounded": (hg.progress("ts", within=3, by="k"), 11),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from sqlglot import exp
 
 from headgate.aggregates import AggregateFunction, UserAggregate
 from headgate.operators import user
@@ -15,39 +16,53 @@ from headgate.operators.landmark import LAST, WithLast, accumulate
 from headgate.operators.numbering import with_ranks
 from headgate.operators.partials import COUNT, PartialColumn, Partials, call_holes
 from headgate.operators.rollup import PANE, WINDOW_ID, roll_up
-from headgate.operators.sql import bound, floor_div, literal, position, quoted, same_keys, text
+from headgate.operators.sql import Name, bound, col, floor_div, literal, others, own, position, same_keys, text
 from headgate.operators.tuple_slide import blocks_per_range, sweep, window_ends
 from headgate.plan.nodes import ROW_NUM, WINDOW_END, WINDOW_START, Aggregate, Call, Window
 from headgate.plan.strategy import Choice
 from headgate.windows import Landmark, Number, Panes, Sliding, TupleSlide
 
-PLACE = "_hg_x"
+#: What tuples have beside their own columns.
+_PLACE, _PANE, _WID, _LAST, _VALUE = map(own, ("place", "pane", "wid", "last", "value"))
+_BUCKET, _OWN_BUCKET = own("bucket"), own("own bucket")
 
 
 @dataclass(frozen=True)
 class _Input:
-    """The tuples of an aggregate with their keys as `_hg_k0`, `_hg_k1`, … and their place on the axis as `_hg_x`."""
+    """The tuples of an aggregate with their keys, and with their place on the axis, under names of our own."""
 
     node: Aggregate
     tuples: DataFrame
     unfiltered: DataFrame
-    keys: list[str]
+    keys: list[Name]
+
+    @property
+    def group(self) -> list[str]:
+        """The keys as functions of Spark take them."""
+        return [*map(str, self.keys)]
+
+    @property
+    def placed(self) -> DataFrame:
+        """The places of the tuples, and their arrival numbers where windows go by these."""
+        by_number = isinstance(self.node.window, TupleSlide) and self.node.window.order == ROW_NUM
+        return self.tuples.select(col(_PLACE).alias(PANE), *([ROW_NUM] if by_number else []))
 
 
 def aggregate(node: Aggregate, choice: Choice, df: DataFrame, unfiltered: DataFrame) -> DataFrame:
     """The answers of an aggregate over `df`; `unfiltered` is the same stream before any filter."""
     given = _prepared(node, df, unfiltered)
     if node.window is None:
-        answers = _per_window(given, given.tuples, given.keys)
+        answers = _per_window(given, given.tuples, [])
     elif isinstance(node.window, Sliding) and node.window.range <= node.window.slide:
         cut = _Cut.of(node.window)
-        answers = cut.numbered(_per_window(given, given.tuples.withColumn(PANE, cut.start), [*given.keys, PANE]))
+        tuples = given.tuples.withColumn(_PANE.plain, cut.start)
+        answers = cut.numbered(_per_window(given, tuples, [col(_PANE).alias(PANE)]))
         answers = answers.withColumnRenamed(PANE, WINDOW_ID)
     elif choice.strategy == "eager":
-        answers = _per_window(given, _with_window_ids(given, node.window), [*given.keys, WINDOW_ID])
+        answers = _per_window(given, _with_window_ids(given, node.window), [col(_WID).alias(WINDOW_ID)])
     else:
         answers = _by_panes(given, choice)
-    keys = [F.col(k).alias(named.name) for k, named in zip(given.keys, node.keys, strict=True)]
+    keys = [col(k).alias(named.name) for k, named in zip(given.keys, node.keys, strict=True)]
     calls = [F.col(c.name) for c in node.calls]
     if node.window is None:
         return answers.select(*keys, *calls)
@@ -55,20 +70,20 @@ def aggregate(node: Aggregate, choice: Choice, df: DataFrame, unfiltered: DataFr
 
 
 def _prepared(node: Aggregate, df: DataFrame, unfiltered: DataFrame) -> _Input:
-    keys = {f"_hg_k{i}": F.expr(text(k.expression)) for i, k in enumerate(node.keys)}
-    tuples = df.withColumns(keys) if keys else df
+    keys = {own(f"key {i}"): F.expr(text(k.expression)) for i, k in enumerate(node.keys)}
+    tuples = df.withColumns({name.plain: key for name, key in keys.items()}) if keys else df
     window = node.window
     if window is not None:
         assert node.attribute is not None
         if not isinstance(window, TupleSlide) and window.partition and node.attribute == ROW_NUM:
-            tuples = with_ranks(tuples, partition_keys(node, window), ROW_NUM, PLACE)
+            tuples = with_ranks(tuples, partition_keys(node, window), ROW_NUM, _PLACE.plain)
         else:
-            tuples = tuples.withColumn(PLACE, F.expr(position(df, node.attribute)))
+            tuples = tuples.withColumn(_PLACE.plain, F.expr(position(df, node.attribute)))
         if not isinstance(window, TupleSlide) and window.origin:
-            tuples = tuples.withColumn(PLACE, F.expr(f"{PLACE} - {literal(window.origin)}"))
-        tuples = tuples.where(f"{PLACE} IS NOT NULL")
+            tuples = tuples.withColumn(_PLACE.plain, F.expr(f"{_PLACE} - {literal(window.origin)}"))
+        tuples = tuples.where(f"{_PLACE} IS NOT NULL")
         if isinstance(window, Sliding) and window.slide > window.range:
-            tuples = tuples.where(f"pmod({PLACE}, {literal(window.slide)}) < {literal(window.range)}")
+            tuples = tuples.where(f"pmod({_PLACE}, {literal(window.slide)}) < {literal(window.range)}")
     return _Input(node, tuples, unfiltered, list(keys))
 
 
@@ -77,30 +92,30 @@ def _with_window_ids(given: _Input, window: Window) -> DataFrame:
     tuples = given.tuples
     match window:
         case Sliding(range=size, slide=slide):
-            last = floor_div(PLACE, slide)
-            first = f"{floor_div(f'{PLACE} - {literal(size)}', slide)} + 1"
-            return tuples.withColumn(WINDOW_ID, F.explode(F.expr(f"sequence({first}, {last})")))
+            last = floor_div(f"{_PLACE}", slide)
+            first = f"{floor_div(f'{_PLACE} - {literal(size)}', slide)} + 1"
+            return tuples.withColumn(_WID.plain, F.explode(F.expr(f"sequence({first}, {last})")))
         case Landmark(slide=slide):
-            first = floor_div(PLACE, slide)
-            ids = F.explode(F.expr(f"sequence({first}, {LAST})"))
-            return _with_last(given, window)(tuples).withColumn(WINDOW_ID, ids)
+            ids = F.explode(F.expr(f"sequence({floor_div(f'{_PLACE}', slide)}, {_LAST})"))
+            return _with_last(given, window, _LAST.plain)(tuples).withColumn(_WID.plain, ids)
         case TupleSlide(range=size):
-            ends = window_ends(tuples, PLACE, window, blocks_per_range(tuples, PLACE, size))
-            bucket = floor_div(PLACE, size)
-            tried = tuples.withColumn("_hg_bucket", F.explode(F.expr(f"array({bucket}, ({bucket}) + 1)")))
-            own = ends.withColumn("_hg_own_bucket", F.expr(floor_div(WINDOW_ID, size)))
-            holds = (
-                f"_hg_bucket = _hg_own_bucket AND {WINDOW_ID} >= {PLACE} AND {WINDOW_ID} < {PLACE} + {literal(size)}"
+            bucket = floor_div(f"{_PLACE}", size)
+            tried = tuples.withColumn(_BUCKET.plain, F.explode(F.expr(f"array({bucket}, ({bucket}) + 1)")))
+            placed = given.placed
+            ends = window_ends(placed, window, blocks_per_range(placed, size))
+            ends = ends.select(
+                F.col(WINDOW_ID).alias(_WID.plain), F.expr(floor_div(WINDOW_ID, size)).alias(_OWN_BUCKET.plain)
             )
-            return tried.join(own, F.expr(holds))
+            holds = f"{_BUCKET} = {_OWN_BUCKET} AND {_WID} >= {_PLACE} AND {_WID} < {_PLACE} + {literal(size)}"
+            return tried.join(ends, F.expr(holds))
 
 
-def _per_window(given: _Input, tuples: DataFrame, group: Sequence[str]) -> DataFrame:
-    """All calls over tuples that already carry their window id."""
+def _per_window(given: _Input, tuples: DataFrame, group: Sequence[Column]) -> DataFrame:
+    """All calls over tuples by their keys, and by the window or pane that they already carry."""
     partials = Partials.of(given.node, tuples, counted=not given.node.calls)
     holistic = [c for c in given.node.calls if isinstance(c.function, AggregateFunction) and not c.bounded]
     users = [c for c in given.node.calls if isinstance(c.function, UserAggregate)]
-    reduced = tuples.groupBy(*group).agg(
+    reduced = tuples.groupBy(*given.group, *group).agg(
         *partials.aggregates(),
         *(F.expr(_direct(c, given.node.attribute)).alias(c.name) for c in holistic),
         *(F.expr(user.collected(c)).alias(c.name) for c in users),
@@ -116,20 +131,20 @@ def _by_panes(given: _Input, choice: Choice) -> DataFrame:
     assert window is not None
     to_windows = _roll(given, window)
     cut = _Cut.of(window)
-    panes = given.tuples.withColumn(PANE, cut.start)
+    panes, pane = given.tuples.withColumn(_PANE.plain, cut.start), col(_PANE).alias(PANE)
     bounded = any(isinstance(c.function, AggregateFunction) and c.bounded for c in node.calls)
     partials = Partials.of(node, given.tuples, counted=not bounded or isinstance(window, TupleSlide))
-    reduced = panes.groupBy(*given.keys, PANE).agg(*partials.aggregates())
-    answers = to_windows(cut.numbered(reduced), given.keys, partials.columns, choice.running)
+    reduced = panes.groupBy(*given.group, pane).agg(*partials.aggregates())
+    answers = to_windows(cut.numbered(reduced), given.group, partials.columns, choice.running)
     answers = answers.withColumns({name: F.expr(sql) for name, sql in partials.finals.items()})
     for (value, where), calls in _holistic_arguments(node).items():
-        answers = joined(answers, _by_value(panes, given.keys, cut, value, where, calls, to_windows), given.keys)
+        answers = joined(answers, _by_value(panes, given.group, cut, value, where, calls, to_windows), given.keys)
         # A window without any value has no row here, yet the count of its values is zero.
         answers = answers.fillna(0, [c.name for c in calls if c.function.name == "count"])
     for call in node.calls:
         if isinstance(call.function, UserAggregate):
             assert isinstance(window, Sliding)
-            answers = joined(answers, _by_state(panes, given.keys, cut, call, Panes.of(window)), given.keys)
+            answers = joined(answers, _by_state(panes, given.group, cut, call, Panes.of(window)), given.keys)
     return answers
 
 
@@ -154,7 +169,7 @@ class _Cut:
 
     @property
     def start(self) -> Column:
-        return F.expr(PLACE if self.length is None else f"{PLACE} - pmod({PLACE}, {literal(self.length)})")
+        return F.expr(f"{_PLACE}" if self.length is None else f"{_PLACE} - pmod({_PLACE}, {literal(self.length)})")
 
     def numbered(self, reduced: DataFrame) -> DataFrame:
         """The panes by number, after their tuples have been reduced."""
@@ -175,33 +190,35 @@ def _roll(given: _Input, window: Window) -> _Roll:
             few = bool(given.keys) and isinstance(given.tuples.schema[window.attr].dataType, T.DatetimeType)
             return lambda panes, keys, columns, running: roll_up(panes, keys, columns, spec, running, cut=not few)
         case Landmark():
-            with_last = _with_last(given, window)
+            with_last = _with_last(given, window, LAST)
             return lambda panes, keys, columns, _: accumulate(panes, keys, columns, with_last)
         case TupleSlide():
-            per_range = blocks_per_range(given.tuples, PLACE, window.range)
-            ends = window_ends(given.tuples, PLACE, window, per_range)
+            per_range = blocks_per_range(given.placed, window.range)
+            ends = window_ends(given.placed, window, per_range)
             return lambda panes, keys, columns, _: sweep(panes, keys, columns, ends, window.range, per_range)
 
 
-def _with_last(given: _Input, window: Landmark) -> WithLast:
+def _with_last(given: _Input, window: Landmark, name: str) -> WithLast:
     """Adds the last slide that any tuple of the stream falls into; the rows of a partition end with its own last."""
     if window.partition and window.attr == ROW_NUM:
         keys = partition_keys(given.node, window)
-        last = given.tuples.groupBy(*(F.col(k).alias(f"_hg_of{k}") for k in keys)).agg(_latest(PLACE, window))
-        return lambda df: df.join(last, same_keys(keys, "_hg_of")).drop(*(f"_hg_of{k}" for k in keys))
+        theirs = others(keys)
+        columns = [col(key).alias(their.plain) for key, their in zip(keys, theirs, strict=True)]
+        last = given.tuples.groupBy(*columns).agg(_latest(f"{_PLACE}", window, name))
+        return lambda df: df.join(last, same_keys(keys, theirs)).drop(*(their.plain for their in theirs))
     place = f"({position(given.unfiltered, window.attr)} - {literal(window.origin)})"
-    last = given.unfiltered.agg(_latest(place, window))
+    last = given.unfiltered.agg(_latest(place, window, name))
     return lambda df: df.crossJoin(F.broadcast(last))
 
 
-def _latest(place: str, window: Landmark) -> Column:
-    return F.expr(f"max({floor_div(place, window.slide)})").alias(LAST)
+def _latest(place: str, window: Landmark, name: str) -> Column:
+    return F.expr(f"max({floor_div(place, window.slide)})").alias(name)
 
 
-def partition_keys(node: Aggregate, window: Sliding | Landmark) -> list[str]:
+def partition_keys(node: Aggregate, window: Sliding | Landmark) -> list[Name]:
     """The key columns that the window is partitioned by."""
-    names = [quoted(name) for name in window.partition]
-    return [f"_hg_k{i}" for i, k in enumerate(node.keys) if text(k.expression) in names]
+    keys = [k.expression.name if isinstance(k.expression, exp.Column) else None for k in node.keys]
+    return [own(f"key {i}") for i, key in enumerate(keys) if key in window.partition]
 
 
 def _holistic_arguments(node: Aggregate) -> dict[tuple[str, str], list[Call]]:
@@ -219,7 +236,8 @@ def _by_value(
     panes: DataFrame, keys: Sequence[str], cut: _Cut, value: str, where: str, calls: Sequence[Call], to_windows: _Roll
 ) -> DataFrame:
     """Holistic calls over one argument: the frequency of each value is rolled up like any count."""
-    grouped = panes.where(where).withColumn("_hg_value", F.expr(value)).groupBy(*keys, PANE, "_hg_value")
+    valued = panes.where(where).withColumn(_VALUE.plain, F.expr(value))
+    grouped = valued.groupBy(*keys, col(_PANE).alias(PANE), col(_VALUE).alias("_hg_value"))
     counts = cut.numbered(grouped.agg(F.expr(COUNT.sql).alias(COUNT.name)))
     per_window = to_windows(counts, [*keys, "_hg_value"], [COUNT], True)
     return per_window.groupBy(*keys, WINDOW_ID).agg(*(F.expr(over_values(c)).alias(c.name) for c in calls))
@@ -228,7 +246,8 @@ def _by_value(
 def _by_state(panes: DataFrame, keys: Sequence[str], cut: _Cut, call: Call, spec: Panes) -> DataFrame:
     """A user-defined call: a state for each pane, merged for each window."""
     function, size, step = _user(call), spec.per_window, spec.per_slide
-    states = cut.numbered(panes.groupBy(*keys, PANE).agg(F.expr(user.collected(call)).alias("_hg_tuples")))
+    collected = F.expr(user.collected(call)).alias("_hg_tuples")
+    states = cut.numbered(panes.groupBy(*keys, col(_PANE).alias(PANE)).agg(collected))
     first, last = f"{floor_div(f'{PANE} - {size}L', step)} + 1", floor_div(PANE, step)
     windows = states.select(
         *keys, PANE, user.state(function, "_hg_tuples", len(call.arguments)).alias("_hg_state")
@@ -237,12 +256,13 @@ def _by_state(panes: DataFrame, keys: Sequence[str], cut: _Cut, call: Call, spec
     return lists.select(*keys, WINDOW_ID, user.merged_states(function, "_hg_states").alias(call.name))
 
 
-def joined(left: DataFrame, right: DataFrame, keys: Sequence[str]) -> DataFrame:
+def joined(left: DataFrame, right: DataFrame, keys: Sequence[Name]) -> DataFrame:
     """Windows of a group with more of their answers, where there are any."""
-    names = [*keys, WINDOW_ID]
-    renamed = right.withColumnsRenamed({name: f"_hg_r{name}" for name in names})
-    same = (F.col(WINDOW_ID) == F.col(f"_hg_r{WINDOW_ID}")) & same_keys(keys, "_hg_r")
-    return left.join(renamed, same, "left").drop(*(f"_hg_r{name}" for name in names))
+    names = [*keys, Name(WINDOW_ID)]
+    theirs = others(names)
+    renamed = right.withColumnsRenamed({n.plain: their.plain for n, their in zip(names, theirs, strict=True)})
+    same = (col(names[-1]) == col(theirs[-1])) & same_keys(keys, theirs[:-1])
+    return left.join(renamed, same, "left").drop(*(their.plain for their in theirs))
 
 
 def _direct(call: Call, attribute: str | None) -> str:

@@ -28,7 +28,7 @@ from headgate.operators.landmark import LAST, accumulate
 from headgate.operators.limits import OF, TOP, Limits, for_each, with_steps
 from headgate.operators.partials import ROWS, Additive, PartialColumn, merge, merging
 from headgate.operators.rollup import WINDOW_ID, roll_up
-from headgate.operators.sql import THESE, ddl, floor_div, moving, position, queried, quoted, stacked, text
+from headgate.operators.sql import THESE, Name, ddl, floor_div, moving, position, queried, stacked, text
 from headgate.operators.tables import Member, Table
 from headgate.plan.feeds import Feed
 from headgate.plan.nodes import SAMPLING_RATE, Aggregate
@@ -387,7 +387,7 @@ def _with_extra(
 
     `top` is the largest weight that a tuple of a window may have had, over its number.
     """
-    keys = list(member.keys)
+    keys, names = list(member.keys), [*map(Name, member.keys)]
     over = _pass(extra, extra.members, closings)
     if extra.state is not None:
         function = extra.state.function
@@ -397,17 +397,17 @@ def _with_extra(
         grouped = _grouped([*extra.keys, WINDOW_ID], collected, f"({_in_windows(held, over, [STATE])})")
         lists = queried(state, grouped)
         answer = user.merged_states(function, "_hg_states").alias(extra.state.name)
-        return joined(windows, lists.select(*_renamed(extra.keys, keys), WINDOW_ID, answer), keys)
+        return joined(windows, lists.select(*_renamed(extra.keys, keys), WINDOW_ID, answer), names)
     merged = _merged(state, over)
     if extra.quantiles is not None:
-        names = dict(zip(extra.keys[:-1], keys, strict=True))
-        estimates = extra.quantiles.answers(merged.source, names, extra.keys[-1], top)
-        return joined(windows, queried(merged.rows, estimates), keys)
+        called = dict(zip(extra.keys[:-1], keys, strict=True))
+        estimates = extra.quantiles.answers(merged.source, called, extra.keys[-1], top)
+        return joined(windows, queried(merged.rows, estimates), names)
     counts = merged.df
     value, times = F.col(extra.keys[-1]).alias("_hg_value"), F.col(extra.columns[0].name).alias(ROWS)
     own = counts.select(*_renamed(extra.keys[:-1], keys), WINDOW_ID, value, times)
     calls = [F.expr(over_values(c)).alias(c.name) for c in extra.values]
-    answers = joined(windows, own.groupBy(*keys, WINDOW_ID).agg(*calls), keys)
+    answers = joined(windows, own.groupBy(*keys, WINDOW_ID).agg(*calls), names)
     # A window without any value has no row here, yet the count of its values is zero.
     return answers.fillna(0, [c.name for c in extra.values if c.function.name == "count"])
 
@@ -454,15 +454,15 @@ def _structs(
                     estimated = (f"CASE WHEN {TOP} = 1 THEN {found[call]} ELSE {value} END", lower, upper)
                 found[call], lower, upper = estimated
                 shown_limits |= {low(shown[call]): lower, high(shown[call]): upper} if call in shown else {}
-        values += [f"CASE WHEN {own} THEN {sql} END AS {fields[name]}" for name, sql in found.items()]
+        values += [f"CASE WHEN {own} THEN {sql} END AS {Name(fields[name])}" for name, sql in found.items()]
         named = Feed(above.stream, None, {name: exp.column(alias) for name, alias in fields.items()})
-        columns = [f"{text(named.of(e))} AS {quoted(name)}" for name, e in above.columns.items()]
+        columns = [f"{text(named.of(e))} AS {Name(name)}" for name, e in above.columns.items()]
         having = f" AND ({text(named.of(above.where))})" if above.where is not None else ""
-        columns += [f"{rate} AS {SAMPLING_RATE}", *(f"{sql} AS {quoted(name)}" for name, sql in shown_limits.items())]
-        structs.append(f"CASE WHEN {own}{having} THEN struct({', '.join(columns)}) END AS {quoted(member.stage.name)}")
+        columns += [f"{rate} AS {SAMPLING_RATE}", *(f"{sql} AS {Name(name)}" for name, sql in shown_limits.items())]
+        structs.append(f"CASE WHEN {own}{having} THEN struct({', '.join(columns)}) END AS {Name(member.stage.name)}")
     answered = f"SELECT *, {', '.join(values)} FROM {source}"
     answered_rows = f"SELECT {', '.join(structs + outlooks)} FROM ({answered})"
-    any_answer = " OR ".join(f"{quoted(m.stage.name)} IS NOT NULL" for m in members)
+    any_answer = " OR ".join(f"{Name(m.stage.name)} IS NOT NULL" for m in members)
     return queried(windows.rows, f"SELECT * FROM ({answered_rows}) WHERE {any_answer}")
 
 
@@ -489,5 +489,5 @@ def _values(member: Member, node: Aggregate) -> dict[str, str]:
     """The columns of the aggregate's answer over the merged partials."""
     found = {k.name: key for k, key in zip(node.keys, member.keys, strict=True)}
     for call in node.calls:
-        found[call.name] = member.finals.get(call.name) or quoted(call.name)
+        found[call.name] = member.finals.get(call.name) or str(Name(call.name))
     return found | {name: sql for name, sql in member.finals.items() if name not in found}

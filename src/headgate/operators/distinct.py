@@ -5,19 +5,19 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.operators.sql import THESE, literal, position, queried, quoted
+from headgate.operators.sql import THESE, literal, own, position, queried, quoted
 from headgate.plan.nodes import Distinct
 
-_PLACE, _BEFORE = "_hg_place", "_hg_before"
+_PLACE, _BEFORE = own("place"), own("before")
 
 
 def distinct(node: Distinct, df: DataFrame) -> DataFrame:
     """The tuples without one of the same keys less than the range before them."""
-    placed = df.withColumn(_PLACE, F.expr(position(df, node.attribute))).where(f"{_PLACE} IS NOT NULL")
+    placed = df.withColumn(_PLACE.plain, F.expr(position(df, node.attribute))).where(f"{_PLACE} IS NOT NULL")
     # Maps have no order: of two tuples that differ in nothing else, either may stand for both.
     ordered = [quoted(f.name) for f in df.schema if "map<" not in f.dataType.simpleString()]
     keys = ", ".join(quoted(key) for key in node.keys)
-    before = f"lag({_PLACE}) OVER (PARTITION BY {keys} ORDER BY {', '.join([_PLACE, *ordered])})"
+    before = f"lag({_PLACE}) OVER (PARTITION BY {keys} ORDER BY {', '.join([str(_PLACE), *ordered])})"
     compared = queried(placed, f"SELECT *, {before} AS {_BEFORE} FROM {THESE}")
     first = compared.where(f"{_BEFORE} IS NULL OR {_PLACE} - {_BEFORE} >= {literal(node.range)}")
-    return first.drop(_PLACE, _BEFORE)
+    return first.drop(_PLACE.plain, _BEFORE.plain)

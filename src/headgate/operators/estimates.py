@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 from sqlglot import exp
 
 from headgate.operators.dropping import in_groups, outside, threshold
-from headgate.operators.sql import ddl, moving, quoted
+from headgate.operators.sql import Name, ddl, moving, own
 from headgate.plan.feeds import Feed
 from headgate.shedding.estimators import Estimator
 from headgate.shedding.subset_groups import Piece
@@ -21,7 +21,7 @@ from headgate.shedding.subset_needs import Range
 #: The uniform number of a tuple, by which it is taken or not: a BIGINT.
 COIN = "_hg_coin"
 #: The rate at which a tuple was taken that has been sampled before.
-TAKEN_AT = "_hg_taken_at"
+TAKEN_AT = own("taken at")
 #: Some number that Spark does not know before it runs.
 _PARTITION = "spark_partition_id()"
 _LOW, _HIGH = "_low", "_high"
@@ -59,23 +59,29 @@ def plain_calls(above: Feed) -> dict[str, str]:
     return {e.name: name for name, e in above.columns.items() if isinstance(e, exp.Column)}
 
 
-def outlook(query: str) -> str:
+def outlook(query: str) -> Name:
     """The column of what the answers of a query say about its errors; it is looked at, and not kept."""
-    return f"{_OUTLOOK}{query}"
+    return Name(f"{_OUTLOOK}{query}")
 
 
-def observed_outlook(column: str) -> list[str]:
+def observed_outlook(column: Name) -> list[str]:
     """What to observe of such a column, as a few aggregates in SQL.
 
     They are the squared error that no more than a twentieth of the tuples exceed, as a logarithm, by their groups; how
     many tuples the answers stand for; and how many more there are in groups of which none was taken. As many groups
     of n tuples are missed as (1 - p) / p * n have just one that was taken, at a rate p.
     """
+    squared, tuples, missed = (outlook_figure(column, what) for what in ("squared", "tuples", "missed"))
     return [
-        f"percentile({column}.squared, 0.95D, {column}.tuples) AS {column}_squared",
-        f"sum({column}.tuples) AS {column}_tuples",
-        f"sum({column}.missed) AS {column}_missed",
+        f"percentile({column}.squared, 0.95D, {column}.tuples) AS {squared}",
+        f"sum({column}.tuples) AS {tuples}",
+        f"sum({column}.missed) AS {missed}",
     ]
+
+
+def outlook_figure(column: Name, what: str) -> Name:
+    """What one of these aggregates is called."""
+    return Name(f"{column.plain}_{what}")
 
 
 def is_outlook(column: str) -> bool:
@@ -173,7 +179,8 @@ class Estimates:
     @property
     def columns(self) -> dict[str, tuple[str, str, str]]:
         """The estimate and the limits of calls that have such columns."""
-        return {c: (quoted(c), quoted(low(c)), quoted(high(c))) for c in self.types if c not in self.calls}
+        calls = [c for c in self.types if c not in self.calls]
+        return {c: (str(Name(c)), str(Name(low(c))), str(Name(high(c)))) for c in calls}
 
     def outlook(self, rows: str | None) -> str:
         """What an answer says about the errors of samples, as a struct in SQL, by the column that counts its tuples.

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from headgate.operators.sql import THESE, bound, ddl, floor_div, literal, position, queried, quoted
+from headgate.operators.sql import THESE, bound, ddl, floor_div, literal, own, position, queried, quoted
 from headgate.plan.nodes import SAMPLING_RATE, WINDOW_END, WINDOW_START
 from headgate.shedding.dropped import Run
 from headgate.shedding.fill import FILLED
 from headgate.windows import Sliding
 
-_K, _NEXT, _AT = "_hg_k", "_hg_next", "_hg_at"
+_K, _NEXT, _AT = own("k"), own("next"), own("at")
 
 
 def filled(answers: DataFrame, groups: Sequence[str], window: Sliding, dropped: Sequence[Run]) -> DataFrame:
@@ -28,7 +28,7 @@ def filled(answers: DataFrame, groups: Sequence[str], window: Sliding, dropped: 
     place = position(answers, WINDOW_START)
     number = floor_div(f"{place} - {literal(window.origin)}", window.slide)
     numbers = [f.name for f in answers.schema if isinstance(f.dataType, T.NumericType) and f.name not in groups]
-    nexts = ", ".join([_K, *map(quoted, numbers)])
+    nexts = ", ".join([str(_K), *map(quoted, numbers)])
     by = ", ".join(map(quoted, groups)) or "true"
     followed = (
         f"SELECT *, lead(struct({nexts})) OVER (PARTITION BY {by} ORDER BY {_K}) AS {_NEXT}"

@@ -19,13 +19,24 @@ from pyspark.sql import functions as F
 from headgate.operators.distinct import distinct
 from headgate.operators.lower import lower
 from headgate.operators.numbering import with_ranks
-from headgate.operators.sql import floor_div, literal, moving, position, quoted, same_keys, text
+from headgate.operators.sql import (
+    Name,
+    col,
+    floor_div,
+    literal,
+    moving,
+    others,
+    own,
+    position,
+    quoted,
+    same_keys,
+)
 from headgate.plan.nodes import ROW_NUM, WINDOW_END, Aggregate, Distinct, Node, Source
 from headgate.progress import Punctuation
 from headgate.windows import Number, Sliding, TupleSlide
 
 _TUPLES = "tuples"
-_BASE, _OWN, _NEW, _BEFORE, _NOW = "_hg_base", "_hg_own", "_hg_new", "_hg_before", "_hg_now"
+_BASE, _OWN, _NEW, _BEFORE, _NOW = map(own, ("base", "ranked", "new", "first new", "now"))
 
 
 @dataclass(frozen=True)
@@ -163,13 +174,14 @@ class HeldByPartition(_Holding):
 
     def ranked(self, new: DataFrame, kept: DataFrame | None) -> DataFrame:
         """New tuples with their number in their partition, on top of those that came before."""
-        partition = list(self.window.partition)
-        ranked = with_ranks(new.where(f"{ROW_NUM} IS NOT NULL"), partition, ROW_NUM, _OWN)
+        partition = [*map(Name, self.window.partition)]
+        ranked = with_ranks(new.where(f"{ROW_NUM} IS NOT NULL"), partition, ROW_NUM, _OWN.plain)
         if kept is not None:
-            names = [F.col(quoted(p)).alias(f"_hg_of{p}") for p in partition]
-            base = kept.groupBy(*names).agg((F.max(ROW_NUM) + 1).alias(_BASE))
-            ranked = ranked.join(base, same_keys(partition, "_hg_of"), "left")
-        number = F.expr(f"{_OWN} + coalesce({_BASE}, 0)") if kept is not None else F.col(_OWN)
+            theirs = others(partition)
+            names = [col(key).alias(their.plain) for key, their in zip(partition, theirs, strict=True)]
+            base = kept.groupBy(*names).agg((F.max(ROW_NUM) + 1).alias(_BASE.plain))
+            ranked = ranked.join(base, same_keys(partition, theirs), "left")
+        number = F.expr(f"{_OWN} + coalesce({_BASE}, 0)") if kept is not None else col(_OWN)
         return ranked.withColumn(ROW_NUM, number).select(*(F.col(quoted(c)) for c in new.columns))
 
     def live(self, df: DataFrame, told: Mapping[str, Punctuation]) -> DataFrame:
@@ -178,7 +190,7 @@ class HeldByPartition(_Holding):
         count = F.max(ROW_NUM).over(W.partitionBy(*(F.col(quoted(p)) for p in self.window.partition))) + 1
         first = f"({floor_div(f'{_NOW} - {literal(self.window.range)}', self.window.slide)} + 1)"
         needed = f"{ROW_NUM} >= {first} * {literal(self.window.slide)} OR {ROW_NUM} = {_NOW} - 1"
-        return df.withColumn(_NOW, count).where(needed).drop(_NOW)
+        return df.withColumn(_NOW.plain, count).where(needed).drop(_NOW.plain)
 
     def is_spent(self, last: float, told: Mapping[str, Punctuation]) -> bool:
         """Whether no window still open holds a tuple up to this place: a partition may always go on."""
@@ -187,19 +199,21 @@ class HeldByPartition(_Holding):
 
     def closing(self, new: DataFrame, kept: DataFrame | None, over: bool) -> DataFrame:
         """The answers of the windows that the new tuples close; of all others too, where the stream is over."""
-        tagged = new.withColumn(_NEW, F.lit(True))
+        tagged = new.withColumn(_NEW.plain, F.lit(True))
         if kept is not None:
-            tagged = tagged.unionByName(kept.withColumn(_NEW, F.lit(False)))
+            tagged = tagged.unionByName(kept.withColumn(_NEW.plain, F.lit(False)))
         node = replace(self.node, input=_source(self.node), window=replace(self.window, partition=()))
         answers = lower(node, {_TUPLES: tagged})
-        partition = {text(k.expression): k.name for k in self.node.keys}
-        names = [partition[quoted(p)] for p in self.window.partition]
-        columns = [F.col(quoted(p)).alias(f"_hg_of{n}") for p, n in zip(self.window.partition, names, strict=True)]
+        partition = {k.expression.name: k.name for k in self.node.keys}
+        names = [Name(partition[p]) for p in self.window.partition]
+        theirs = others(names)
+        columns = [col(Name(p)).alias(t.plain) for p, t in zip(self.window.partition, theirs, strict=True)]
         counts = tagged.groupBy(*columns).agg(
-            (F.max(ROW_NUM) + 1).alias(_NOW), F.expr(f"min({ROW_NUM}) FILTER (WHERE {_NEW})").alias(_BEFORE)
+            (F.max(ROW_NUM) + 1).alias(_NOW.plain),
+            F.expr(f"min({ROW_NUM}) FILTER (WHERE {_NEW})").alias(_BEFORE.plain),
         )
         closes = f"{WINDOW_END} > coalesce({_BEFORE}, {_NOW})" + ("" if over else f" AND {WINDOW_END} <= {_NOW}")
-        closing = answers.join(counts, same_keys(names, "_hg_of")).where(closes)
+        closing = answers.join(counts, same_keys(names, theirs)).where(closes)
         return closing.select(*(F.col(quoted(c)) for c in answers.columns))
 
 

@@ -20,7 +20,19 @@ from pyspark.sql import functions as F
 from headgate.aggregates import UserAggregate
 from headgate.operators import user
 from headgate.operators.estimates import EVERYTHING, TAKEN_AT, Sampling, taken
-from headgate.operators.sql import THESE, ddl, floor_div, literal, position, queried, quoted, stacked
+from headgate.operators.sql import (
+    THESE,
+    Name,
+    ddl,
+    floor_div,
+    listed,
+    literal,
+    own,
+    position,
+    queried,
+    quoted,
+    stacked,
+)
 from headgate.operators.tables import Guard, Member, Table, over_stream
 from headgate.plan.nodes import ROW_NUM
 from headgate.windows import Number
@@ -106,16 +118,16 @@ def ingested(
     """
     branches = []
     for watch in watches:
-        pieces, own = batches[watch.stream], (samples or {}).get(watch.stream, {})
+        pieces, known = batches[watch.stream], (samples or {}).get(watch.stream, {})
         each = [
-            _branches(df, {number: sampled[i] for number, sampled in own.items()}, watch, tables, late, sampling)
+            _branches(df, {number: sampled[i] for number, sampled in known.items()}, watch, tables, late, sampling)
             for i, df in enumerate(pieces)
         ]
         # The same of all pieces beside one another: where branches share a sample, the first of them makes it.
         branches += [branch for alike in zip(*each, strict=True) for branch in alike]
         if watch.ranks_all:
             whole = stacked(pieces)
-            ranked = figure(watch.stream, RANKED)
+            ranked = Name(figure(watch.stream, RANKED))
             branches.append(queried(whole, f"SELECT {watch.at_ranks(whole)} AS {ranked} FROM {THESE}"))
     return stacked(branches)
 
@@ -163,8 +175,8 @@ def _branches(
                 branches.append(_reduced(source, table, i, late, watch, (table.number, i) == carrier, sampling))
     if carrier is None and watch.figures:
         seen = samples[most[0].number] if most else df
-        own = _figure_sql(seen, watch)
-        figures = ", ".join(f"{own[name]} AS {figure(watch.stream, name)}" for name in watch.looked_for)
+        found = _figure_sql(seen, watch)
+        figures = listed({Name(figure(watch.stream, name)): found[name] for name in watch.looked_for})
         branches.append(queried(seen, f"SELECT {figures} FROM {THESE}"))
     if watch.by is not None and watch.figures:
         branches.append(_by_group(df, watch))
@@ -178,22 +190,22 @@ def observation(
 
     An axis is given by the numbers of the tables with panes on it. `sums` are columns of tables to be added up.
     """
-    looked_for = [(figure(w.stream, name), merge) for w in watches if w.figures for name, merge in w.looked_for.items()]
-    looked_for += [(figure(w.stream, RANKED), "max") for w in watches if w.ranks_all]
-    figures = [f"{merge}({column}) AS {column}" for column, merge in looked_for]
+    looked_for = {figure(w.stream, name): merge for w in watches if w.figures for name, merge in w.looked_for.items()}
+    looked_for |= {figure(w.stream, RANKED): "max" for w in watches if w.ranks_all}
+    figures = [f"{merge}({Name(column)}) AS {Name(column)}" for column, merge in looked_for.items()]
     for i, tables in enumerate(axes):
-        own = f"CASE WHEN {TABLE} IN ({', '.join(map(str, tables))}) THEN {_AT} END" if len(axes) > 1 else _AT
-        figures += [f"min({own}) AS first_{i}", f"max({own}) AS last_{i}"]
+        at = f"CASE WHEN {TABLE} IN ({', '.join(map(str, tables))}) THEN {_AT} END" if len(axes) > 1 else _AT
+        figures += [f"min({at}) AS first_{i}", f"max({at}) AS last_{i}"]
     if axes:
         figures.append(f"count({PANE}) AS panes")
     for name, (table, column) in (sums or {}).items():
         # Sums over all groups and windows may be larger than any of theirs.
-        figures.append(f"sum(CASE WHEN {TABLE} = {table} THEN CAST({column} AS DOUBLE) END) AS {name}")
+        figures.append(f"sum(CASE WHEN {TABLE} = {table} THEN CAST({column} AS DOUBLE) END) AS {Name(name)}")
     return F.expr(f"struct({', '.join(figures)})").alias(FIGURES_OBSERVED)
 
 
 def figure(stream: str, name: str) -> str:
-    """The column that holds a figure of a stream."""
+    """What the column that holds a figure of a stream is called."""
     return f"{_FIGURE}{name}_{stream}"
 
 
@@ -223,7 +235,7 @@ def partial_rows(rows: DataFrame, columns: Sequence[str]) -> DataFrame | None:
     if not columns:
         return None
     kept = f"{PANE} IS NOT NULL OR {TABLE} = {NO_TABLE}" if PANE in columns else f"{TABLE} IS NOT NULL"
-    return queried(rows, f"SELECT {', '.join(columns)} FROM {THESE} WHERE {kept}")
+    return queried(rows, f"SELECT {', '.join(str(Name(column)) for column in columns)} FROM {THESE} WHERE {kept}")
 
 
 def _carrier(tables: Sequence[Table], stream: str) -> tuple[int, int] | None:
@@ -276,11 +288,13 @@ def _reduced(
         counted = " AND ".join(counts)
         keys = {name: f"CASE WHEN {counted} THEN {sql} END" for name, sql in keys.items()}
         start = f"CASE WHEN {counted} THEN {start} END"
-    starts = start if table.eager is None else f"explode({start})"
-    group = ", ".join([*(f"{sql} AS {name}" for name, sql in keys.items()), f"{starts} AS {_START}"])
-    tuples = f"{source} WHERE {where}"
+    placed, tuples = {**keys, _START: start}, f"{source} WHERE {where}"
     if table.eager is not None:
-        tuples, group = f"(SELECT *, {group} FROM {tuples})", ", ".join([*keys, _START])
+        # Where each start is a row, a step earlier than the grouping: under names that no column of the stream has.
+        before = {own(f"group {name}"): f"explode({sql})" if name == _START else sql for name, sql in placed.items()}
+        tuples = f"(SELECT *, {listed(before)} FROM {tuples})"
+        placed = dict(zip(placed, map(str, before), strict=True))
+    group = listed({Name(name): sql for name, sql in placed.items()})
     if table.state is not None:
         return _states(df, table, i, group, tuples)
     # A table of values has the condition that there is one, and its columns have not.
@@ -289,12 +303,14 @@ def _reduced(
         sql = c.sql(i, conditions[c.guard] if apart else (), weights.get(c.guard.shed))
         columns[c.name] = f"CAST({sql} AS {ddl(c.type)})"
     if carries:
-        own = _figure_sql(df, watch)
-        columns |= {figure(watch.stream, name): own[name] for name in watch.looked_for}
-    aggregates = "".join(f", {sql} AS {name}" for name, sql in columns.items())
+        figures = _figure_sql(df, watch)
+        columns |= {figure(watch.stream, name): figures[name] for name in watch.looked_for}
+    aggregates = "".join(f", {sql} AS {Name(name)}" for name, sql in columns.items())
     by = _ordinals(len(keys) + 1) + (f", {TAKEN_AT}" if weights.keys() & sampling.weighed else "")
     reduced = f"SELECT {group}{aggregates} FROM {tuples} GROUP BY {by}"
-    return queried(df, f"SELECT {', '.join([*_placed(table), *keys, *columns])} FROM ({reduced})")
+    return queried(
+        df, f"SELECT {', '.join([*_placed(table), *(str(Name(c)) for c in (*keys, *columns))])} FROM ({reduced})"
+    )
 
 
 def _taken(table: Table, i: int, member: Member, sampling: Sampling) -> list[str]:
@@ -310,10 +326,10 @@ def _with_conditions(conditions: Mapping[Guard, list[str]], first: Sequence[str]
 
     Each of them is in many aggregates, all of which Spark would have to look through.
     """
-    met = {guard: f"_hg_met{i}" for i, guard in enumerate(conditions)}
-    columns = [f"{_all_of(conditions[guard])} AS {name}" for guard, name in met.items()]
-    source = f"(SELECT *, {', '.join(columns)} FROM {THESE}{f' WHERE {_all_of(first)}' if first else ''})"
-    return source, {guard: [name] for guard, name in met.items()}
+    met = {guard: own(f"met {i}") for i, guard in enumerate(conditions)}
+    columns = listed({name: _all_of(conditions[guard]) for guard, name in met.items()})
+    source = f"(SELECT *, {columns} FROM {THESE}{f' WHERE {_all_of(first)}' if first else ''})"
+    return source, {guard: [str(name)] for guard, name in met.items()}
 
 
 def _all_of(conditions: Sequence[str]) -> str:
@@ -364,7 +380,7 @@ def _states(df: DataFrame, table: Table, i: int, group: str, tuples: str) -> Dat
     by = _ordinals(len(table.keys) + 1)
     collected = queried(df, f"SELECT {group}, {user.collected(call)} AS _hg_tuples FROM {tuples} GROUP BY {by}")
     state = user.state(call.function, "_hg_tuples", len(call.arguments)).alias(STATE)
-    return collected.select(*table.keys, _START, state).selectExpr(*_placed(table), *table.keys, STATE)
+    return collected.select(*table.keys, _START, state).selectExpr(*_placed(table), *map(quoted, table.keys), STATE)
 
 
 def _by_group(df: DataFrame, watch: Watch) -> DataFrame:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headgate.operators.sql import floor_div, literal, position, text
+from headgate.operators.sql import floor_div, literal, own, position, text
 from headgate.plan.nodes import Band, Join, SameWindow
 
-_LEFT, _RIGHT = "_hg_left_bucket", "_hg_right_bucket"
+_LEFT, _RIGHT = own("left bucket"), own("right bucket")
 
 
 def join(node: Join, left: DataFrame, right: DataFrame, near: bool = False) -> DataFrame:
@@ -32,9 +32,9 @@ def join(node: Join, left: DataFrame, right: DataFrame, near: bool = False) -> D
     here, there, size = position(left, first.left), position(right, first.right), first.before + first.after
     lowest = floor_div(f"{here} - {literal(first.before)}", size)
     highest = floor_div(f"{here} + {literal(first.after)}", size)
-    tried = left.withColumn(_LEFT, F.explode(F.expr(f"sequence({lowest}, {highest})")))
-    found = right.withColumn(_RIGHT, F.expr(floor_div(there, size)))
-    return tried.join(found, _all_of([f"{_LEFT} = {_RIGHT}", *conditions])).drop(_LEFT, _RIGHT)
+    tried = left.withColumn(_LEFT.plain, F.explode(F.expr(f"sequence({lowest}, {highest})")))
+    found = right.withColumn(_RIGHT.plain, F.expr(floor_div(there, size)))
+    return tried.join(found, _all_of([f"{_LEFT} = {_RIGHT}", *conditions])).drop(_LEFT.plain, _RIGHT.plain)
 
 
 def _all_of(conditions: list[str]) -> Column:

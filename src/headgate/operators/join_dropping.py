@@ -20,7 +20,7 @@ from headgate.operators.dropping import threshold
 from headgate.operators.estimates import COIN
 from headgate.operators.join import hashed, join
 from headgate.operators.matching import Side, Which, matched
-from headgate.operators.sql import literal, moving, position, quoted, stacked
+from headgate.operators.sql import Name, literal, moving, own, position, quoted, stacked
 from headgate.plan.nodes import SAMPLING_RATE, Band, Join
 from headgate.progress import Punctuation
 from headgate.shedding.join_coins import CIRCLE, each_part, misses
@@ -32,9 +32,11 @@ _RATE, _LOOK = "_hg_rate", "_hg_look"
 #: How likely its coins say yes, the parts of the time for which it flips them, or 0, the slots of each, and the last
 #: slot with a success.
 _SUCCESS, _PARTS, _EACH, _LAST = "_hg_success", "_hg_parts", "_hg_each", "_hg_last"
-_NEW_AT, _WAY = "_hg_new_at", "_hg_way"
+_NEW_AT, _WAY = own("new at"), own("way")
+#: What is kept with a tuple may not be called like a column of its own.
+RESERVED = frozenset((COIN, _RATE, _LOOK, _SUCCESS, _PARTS, _EACH, _LAST))
 #: The class of a tuple's keys: those that a plan treats alike.
-CLASS = "_hg_class"
+CLASS = own("class")
 #: How many parts of hashes there are by which keys are marked.
 _MARKS = 1 << 16
 
@@ -86,14 +88,14 @@ class ShedSide(Side):
         one literal, by a part of their hashes. A key with the same part is taken for one of them, and
         of two that are known the class that comes later holds.
         """
-        if not self._tells_apart(plan) or CLASS in df.columns:
+        if not self._tells_apart(plan) or CLASS.plain in df.columns:
             return df
         marks = bytearray(_MARKS)
         for number, keys in enumerate(plan.classes.values(), 1):
             for key in keys:
                 marks[key % _MARKS] = number
         mark = f"substring(X'{marks.hex()}', CAST(pmod({self.key}, {_MARKS}L) AS INT) + 1, 1)"
-        return df.withColumn(CLASS, F.expr(f"ascii(CAST({mark} AS STRING))"))
+        return df.withColumn(CLASS.plain, F.expr(f"ascii(CAST({mark} AS STRING))"))
 
     def taken(self, plan: PairSubset, df: DataFrame) -> DataFrame:
         """The new tuples that do anything at all, with their classes."""
@@ -103,11 +105,11 @@ class ShedSide(Side):
 
     def kept(self, plan: PairSubset, df: DataFrame) -> DataFrame:
         """The tuples that are kept."""
-        return df if plan.exact else self.classed(df, plan).where(self.inserted(plan)).drop(CLASS)
+        return df if plan.exact else self.classed(df, plan).where(self.inserted(plan)).drop(CLASS.plain)
 
     def looking(self, plan: PairSubset, df: DataFrame) -> DataFrame:
         """The tuples that look for others."""
-        return self.classed(df, plan).where(self.probes(plan)).drop(CLASS)
+        return self.classed(df, plan).where(self.probes(plan)).drop(CLASS.plain)
 
     @property
     def window(self) -> Number:
@@ -160,8 +162,8 @@ class SampledSide(ShedSide):
             _EACH: f"CAST({each} AS INT)",
             _LAST: f"CAST({last} AS INT)",
         }
-        found = self.classed(df, plan).withColumn(_WAY, F.expr(way))
-        return found.withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(_WAY)
+        found = self.classed(df, plan).withColumn(_WAY.plain, F.expr(way))
+        return found.withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(_WAY.plain)
 
     def _by_class(self, plan: PairSample, values: Sequence[str]) -> str:
         """What holds for the class of a tuple's key, as SQL; without a key, which meets nobody, it is as for others."""
@@ -181,7 +183,7 @@ class SampledSide(ShedSide):
 
     def taking_part(self, flipped: DataFrame) -> DataFrame:
         """The new tuples that can be in any pair of the sample."""
-        return flipped.where(f"{self.succeeds} OR {self.looks}").drop(CLASS)
+        return flipped.where(f"{self.succeeds} OR {self.looks}").drop(CLASS.plain)
 
     def can_match(self, df: DataFrame, told: Mapping[str, Punctuation]) -> str:
         """Whether a tuple can still be in a pair of the sample, as SQL.
@@ -217,8 +219,8 @@ def subset_pairs(
         return matched(node, old, fresh, by_hash=True)
     looking = [None if df is None else s.looking(plan, df).drop(COIN) for s, df in zip(sides, new, strict=True)]
     stock = []
-    for side, *own in zip(sides, kept, new, strict=True):
-        before, now = (None if df is None else side.kept(plan, df).drop(COIN) for df in own)
+    for side, *both in zip(sides, kept, new, strict=True):
+        before, now = (None if df is None else side.kept(plan, df).drop(COIN) for df in both)
         stock.append(_stock(side, before, now))
     return _met(node, sides, stock, looking)
 
@@ -234,7 +236,7 @@ def _met(
     if looking[0] is not None and stock[1] is not None:
         found = join(node, hashed(looking[0]), stock[1], near=True)
         pairs.append(found.where(f"{_NEW_AT} IS NULL OR {_NEW_AT} < {position(looking[0], left.place)}"))
-    return stacked(pairs).drop(_NEW_AT) if pairs else None
+    return stacked(pairs).drop(_NEW_AT.plain) if pairs else None
 
 
 def _stock(side: ShedSide, kept: DataFrame | None, new: DataFrame | None) -> DataFrame | None:
@@ -243,8 +245,8 @@ def _stock(side: ShedSide, kept: DataFrame | None, new: DataFrame | None) -> Dat
     for df, at in ((kept, None), (new, side.place)):
         if df is not None:
             place = position(df, side.place)
-            own = place if at is not None else f"CASE WHEN false THEN {place} END"
-            parts.append(df.withColumn(_NEW_AT, F.expr(own)))
+            came = place if at is not None else f"CASE WHEN false THEN {place} END"
+            parts.append(df.withColumn(_NEW_AT.plain, F.expr(came)))
     return stacked(parts) if parts else None
 
 
@@ -273,7 +275,7 @@ def sampled_pairs(
         f"CASE WHEN {here} <= {there} THEN {first} ELSE {second} END"
         for first, second in ([pair.taken for pair in pairs], [pair.rate for pair in pairs])
     )
-    names = [_of(side.which, field.name) for side in sides for field in side.extra]
+    names = [_of(side.which, field.name).plain for side in sides for field in side.extra]
     return found.where(taken).withColumn(SAMPLING_RATE, F.expr(rate)).drop(*names)
 
 
@@ -286,12 +288,12 @@ class _Pair:
     age: str
     current: float
 
-    def _first(self, column: str) -> str:
+    def _first(self, column: str) -> Name:
         return _of(self.earlier.which, column)
 
     @property
     def _coins(self) -> list[str]:
-        return [_of(which, COIN) for which in ("left", "right")]
+        return [str(_of(which, COIN)) for which in ("left", "right")]
 
     @property
     def _chance(self) -> str:
@@ -328,11 +330,11 @@ def _place(number: int, more: int = 0) -> str:
 
 
 def _named(side: SampledSide, df: DataFrame) -> DataFrame:
-    return df.withColumnsRenamed({field.name: _of(side.which, field.name) for field in side.extra})
+    return df.withColumnsRenamed({field.name: _of(side.which, field.name).plain for field in side.extra})
 
 
-def _of(which: Which, column: str) -> str:
-    return f"{column}_{which}"
+def _of(which: Which, column: str) -> Name:
+    return own(f"{column} {which}")
 
 
 def _common(types: Sequence[str]) -> str:

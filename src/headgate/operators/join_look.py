@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from headgate.operators.estimates import taken
 from headgate.operators.join_dropping import CLASS, SampledSide, ShedSide
-from headgate.operators.sql import position
+from headgate.operators.sql import own, position
 from headgate.shedding.join_plan import JoinPlan, PairSubset
 from headgate.shedding.join_statistics import KEYS, Seen
 
@@ -22,7 +22,7 @@ from headgate.shedding.join_statistics import KEYS, Seen
 _TRACKED = 32_768
 #: One in so many keys is enough to know how many there are.
 _DISTINCT = 16
-_PLACE, _KEY, _CELL, _ONE_IN_MANY, _COUNTED = (f"_hg_look_{n}" for n in ("place", "key", "cell", "one", "counted"))
+_PLACE, _KEY, _CELL, _ONE_IN_MANY, _COUNTED = map(own, ("place", "key", "cell", "one", "counted"))
 _SEEN = "seen"
 #: The classes of keys that are told apart where tuples are counted.
 CLASSES = ("frequent keys", "other keys", "no key")
@@ -49,7 +49,7 @@ class Look:
         else:
             assert isinstance(side, SampledSide)
             kept, looking = side.succeeds, side.looks
-        known = f"{CLASS} > 0" if CLASS in df.columns else "false"
+        known = f"{CLASS} > 0" if CLASS.plain in df.columns else "false"
         row = f"CASE WHEN {_KEY} IS NULL THEN 2 WHEN {known} THEN 0 ELSE 1 END"
         does = f"CASE WHEN {kept} THEN {_KEPT} WHEN {looking} THEN {_LOOKING} ELSE {_NOTHING} END"
         wanted = {
@@ -66,10 +66,10 @@ class Look:
                 f"approx_top_k({_COUNTED}, {KEYS[type(plan)]}, {_TRACKED}) AS frequent",
             ]
         # What is observed is worked out before: Spark compiles no code for what sketches take in.
-        looked_at = df.withColumn(_KEY, F.expr(side.key or "0L"))
-        looked_at = looked_at.withColumns({name: F.expr(sql) for name, sql in wanted.items()})
+        looked_at = df.withColumn(_KEY.plain, F.expr(side.key or "0L"))
+        looked_at = looked_at.withColumns({name.plain: F.expr(sql) for name, sql in wanted.items()})
         observed = looked_at.observe(self._observed, F.expr(f"struct({', '.join(figures)})").alias(_SEEN))
-        return observed.drop(_KEY, *wanted)
+        return observed.drop(*(name.plain for name in (_KEY, *wanted)))
 
     @cached_property
     def _figures(self) -> dict[str, Any]:

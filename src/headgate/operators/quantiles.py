@@ -16,7 +16,7 @@ from sqlglot import exp
 from headgate.aggregates import Partial
 from headgate.operators.estimates import high, low
 from headgate.operators.rollup import WINDOW_ID
-from headgate.operators.sql import quoted
+from headgate.operators.sql import Name, own
 from headgate.plan.nodes import Call
 from headgate.shedding.estimators import Shares, quantile_shares
 
@@ -25,38 +25,41 @@ _VALUE, _END, _TOTAL = "_hg_value", "_hg_end", "_hg_total_"
 
 @dataclass(frozen=True)
 class _Place:
-    """One quantile by its place; columns on the way to it end in a name of its own."""
+    """One quantile by its place; columns on the way to it have its name in theirs."""
 
-    own: str
+    name: str
     fraction: float
     shares: Shares
+
+    def _column(self, word: str) -> Name:
+        return own(f"{word} of {self.name}")
 
     def places(self, top: str) -> list[str]:
         """Where by weight it begins, and where its limits lie, beside each value."""
         holes = {"top": top, **{p.name: f"{_TOTAL}{p.name}" for p in self.shares.partials}}
         total = f"{_TOTAL}w1"
         return [
-            f"{self.fraction!r}D * ({total} - 1) AS _hg_at{self.own}",
-            f"({self.shares.low.format(**holes)}) * {total} AS _hg_from{self.own}",
-            f"({self.shares.high.format(**holes)}) * {total} AS _hg_to{self.own}",
+            f"{self.fraction!r}D * ({total} - 1) AS {self._column('at')}",
+            f"({self.shares.low.format(**holes)}) * {total} AS {self._column('from')}",
+            f"({self.shares.high.format(**holes)}) * {total} AS {self._column('to')}",
         ]
 
     def values(self) -> list[str]:
         """The values at these places, of which its own unit may hold two, and how much of it the other one takes."""
-        at, own = f"_hg_at{self.own}", self.own
+        at = self._column("at")
         return [
-            f"min({_VALUE}) FILTER (WHERE {_END} > {at}) AS _hg_one{own}",
-            f"min({_VALUE}) FILTER (WHERE {_END} - 1 >= {at}) AS _hg_other{own}",
-            f"max({at} - ({_END} - 1)) FILTER (WHERE {_END} > {at}) AS _hg_part{own}",
-            f"min({_VALUE}) FILTER (WHERE {_END} >= _hg_from{own}) AS _hg_low{own}",
-            f"min({_VALUE}) FILTER (WHERE {_END} >= _hg_to{own}) AS _hg_high{own}",
+            f"min({_VALUE}) FILTER (WHERE {_END} > {at}) AS {self._column('one')}",
+            f"min({_VALUE}) FILTER (WHERE {_END} - 1 >= {at}) AS {self._column('other')}",
+            f"max({at} - ({_END} - 1)) FILTER (WHERE {_END} > {at}) AS {self._column('part')}",
+            f"min({_VALUE}) FILTER (WHERE {_END} >= {self._column('from')}) AS {self._column('low')}",
+            f"min({_VALUE}) FILTER (WHERE {_END} >= {self._column('to')}) AS {self._column('high')}",
         ]
 
     def answers(self, top: str) -> tuple[str, str, str]:
         """The quantile and its limits, over the values."""
-        one, other = f"_hg_one{self.own}", f"_hg_other{self.own}"
-        value = f"CASE WHEN {one} = {other} THEN {one} ELSE {one} + _hg_part{self.own} * ({other} - {one}) END"
-        lower, upper = (f"CASE WHEN {top} = 1 THEN {value} ELSE _hg_{side}{self.own} END" for side in ("low", "high"))
+        one, other, part = map(self._column, ("one", "other", "part"))
+        value = f"CASE WHEN {one} = {other} THEN {one} ELSE {one} + {part} * ({other} - {one}) END"
+        lower, upper = (f"CASE WHEN {top} = 1 THEN {value} ELSE {self._column(side)} END" for side in ("low", "high"))
         return value, lower, upper
 
 
@@ -93,7 +96,7 @@ class Quantile:
         names = (self.call, low(self.call), high(self.call))
         parts = zip(*(place.answers(top) for place in self.places), strict=True)
         form = "array({})" if self.is_array else "{}"
-        return [f"{form.format(', '.join(part))} AS {quoted(name)}" for name, part in zip(names, parts, strict=True)]
+        return [f"{form.format(', '.join(part))} AS {Name(name)}" for name, part in zip(names, parts, strict=True)]
 
 
 @dataclass(frozen=True)

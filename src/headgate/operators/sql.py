@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -29,6 +30,41 @@ def quoted(name: str) -> str:
     '`Main1.ts`'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+@dataclass(frozen=True)
+class Name:
+    """The name of a column, which quotes itself wherever it stands in a text, whatever characters it holds.
+
+    What is made of the name of a query, a stream, a column or a key is kept as one of these. Functions of Spark that
+    read an expression take it as text, `str(name)`; those that give a column its name take it as it is, `name.plain`.
+
+    >>> f"SELECT max({Name('a.b')}) AS {Name('select')}"
+    'SELECT max(`a.b`) AS `select`'
+    """
+
+    plain: str
+
+    def __str__(self) -> str:
+        return quoted(self.plain)
+
+
+def own(word: str) -> Name:
+    """A name for what goes along with columns of users, none of which is called so: it has to be quoted, always.
+
+    >>> print(own("place"))
+    `_hg:place`
+    """
+    return Name(f"_hg:{word}")
+
+
+def listed(columns: Mapping[Name, str]) -> str:
+    """Columns, given by what they are in SQL, as the list of a SELECT.
+
+    >>> listed({Name("a b"): "1", Name("n"): "count(*)"})
+    '1 AS `a b`, count(*) AS `n`'
+    """
+    return ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
 
 
 def text(expression: exp.Expr) -> str:
@@ -138,9 +174,19 @@ def stacked(parts: Iterable[DataFrame]) -> DataFrame:
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
 
 
-def same_keys(keys: Sequence[str], prefix: str) -> Column:
-    """Whether rows agree on the keys, NULL being a key like any other."""
+def same_keys(keys: Sequence[Name], others: Sequence[Name]) -> Column:
+    """Whether rows agree on the keys, those of the other side being called otherwise; NULL is a key like any other."""
     same = F.lit(True)
-    for key in keys:
-        same = same & F.col(key).eqNullSafe(F.col(f"{prefix}{key}"))
+    for key, other in zip(keys, others, strict=True):
+        same = same & col(key).eqNullSafe(col(other))
     return same
+
+
+def others(keys: Sequence[Name]) -> list[Name]:
+    """What keys are called on the other side of a join, where they would have the same names."""
+    return [own(f"of.{key.plain}") for key in keys]
+
+
+def col(name: Name) -> Column:
+    """The column of this name."""
+    return F.col(str(name))

@@ -25,6 +25,7 @@ from sqlglot import exp
 
 from headgate.aggregates import AggregateFunction, Merge, Partial, UserAggregate
 from headgate.aggregates.builtin import COUNT_ROWS
+from headgate.errors import StateError
 from headgate.operators.estimates import Estimated, Estimates
 from headgate.operators.lower import lower
 from headgate.operators.partials import PartialColumn, call_holes
@@ -299,7 +300,8 @@ class _Seat:
         if not table.on_disk:
             table.length = gcd(table.length, self.length)
         keys = self._keys_in(table)
-        assert keys is not None
+        if keys is None or (table.on_disk and not self._has_types(table, keys)):
+            raise self._another("the keys")
         table.spell(self.feeds)
         member = Member(self.stage, self.guard, keys)
         table.members.append(member)
@@ -322,6 +324,16 @@ class _Seat:
             if isinstance(call.function, UserAggregate):
                 tables.append(self._states(tables, call))
 
+    def _has_types(self, table: Table, keys: Sequence[str]) -> bool:
+        types = dict(zip(table.keys, table.key_types, strict=True))
+        return tuple(types[key] for key in keys) == self.key_types
+
+    def _another(self, what: str) -> StateError:
+        return StateError(
+            f"query {self.stage.query}: {what} have other types in the checkpoint than now, as a column of its streams"
+            " does: give that its old type, or let the query begin anew, flow.query(..., anew=True)"
+        )
+
     def _ends(self) -> tuple[str, str]:
         """Where a window begins and ends, by its number."""
         start = f"{WINDOW_ID} * {literal(self.window.slide)} + {literal(self.window.origin)}"
@@ -333,13 +345,21 @@ class _Seat:
         self, tables: Sequence[Table], feeds: tuple[FeedKeys, ...], types: tuple[T.DataType, ...], purpose: str
     ) -> Table:
         if purpose in self._layouts:
-            return _on_disk(self._layouts[purpose])
+            return self._on_disk(self._layouts[purpose], feeds)
         number = self._first + sum(not table.on_disk for table in tables)
         timed = isinstance(self.tuples.schema[self.window.attr].dataType, _TIMES)
         axis = "time" if timed else f"{feeds[0].stream}.{self.attributes[0]}"
         if isinstance(self.window, Landmark):
             axis = f"{axis} of table {number}"  # What it has come to decides which of its windows there are.
         return Table(number, feeds, types, self.length, self.window.origin, self.eager, axis)
+
+    def _on_disk(self, layout: Mapping[str, Any], feeds: Sequence[FeedKeys]) -> Table:
+        """The table with such a layout, without any member yet; how places are worked out may have changed since."""
+        table = _on_disk(layout)
+        if [feed.stream for feed in table.feeds] != [feed.stream for feed in feeds]:
+            raise self._another("the streams")
+        places = [replace(old, place=new.place) for old, new in zip(table.feeds, feeds, strict=True)]
+        return replace(table, feeds=tuple(places))
 
     def _fits(self, table: Table) -> bool:
         keys = self._keys_in(table)
@@ -416,7 +436,10 @@ class _Seat:
         for known in table.columns:
             if known.guard == self.guard and known.meaning == wanted.meaning:
                 return known
-        table.columns.append(_named(table, wanted))
+        named = _named(table, wanted)
+        if wanted.meaning in table.known and not named.name.endswith(f"_{_word(type_)}"):
+            raise self._another("its values")
+        table.columns.append(named)
         return table.columns[-1]
 
     def _holistic(self) -> Iterable[list[Call]]:
@@ -535,4 +558,4 @@ def _number(text_: str) -> Number:
 
 
 def _word(type_: T.DataType) -> str:
-    return re.sub(r"\W+", "_", type_.simpleString()).strip("_")
+    return re.sub(r"\W+", "_", type_.simpleString(), flags=re.ASCII).strip("_")

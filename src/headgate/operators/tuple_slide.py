@@ -60,12 +60,16 @@ def sweep(
     return found.join(numbered, [BLOCK, _INDEX]).select(*keys, WINDOW_ID, *(c.name for c in columns))
 
 
-def window_ends(df: DataFrame, place: str, window: TupleSlide, per_range: DataFrame) -> DataFrame:
-    """The ids of all windows: the places of every n-th tuple, in arrival order or in the order of the places."""
+def window_ends(places: DataFrame, window: TupleSlide, per_range: DataFrame) -> DataFrame:
+    """The ids of all windows: the places of every n-th tuple, in arrival order or in the order of the places.
+
+    A tuple has its place as the column `_hg_pane`.
+    """
     if window.order == "row_num":
-        every = df.where(f"row_num % {window.slide} = 0 AND {place} IS NOT NULL")
-        return every.select(F.col(place).alias(WINDOW_ID)).distinct()
-    counts = df.where(f"{place} IS NOT NULL").groupBy(F.col(place).alias(WINDOW_ID)).agg(F.count("*").alias("_hg_n"))
+        every = places.where(f"row_num % {window.slide} = 0 AND {PANE} IS NOT NULL")
+        return every.select(F.col(PANE).alias(WINDOW_ID)).distinct()
+    known = places.where(f"{PANE} IS NOT NULL")
+    counts = known.groupBy(F.col(PANE).alias(WINDOW_ID)).agg(F.count("*").alias("_hg_n"))
     blocks = _in_blocks(counts, WINDOW_ID, window.range, per_range)
     before = W.partitionBy(F.lit(0)).orderBy("_hg_of").rowsBetween(W.unboundedPreceding, -1)
     starts = (
@@ -82,11 +86,11 @@ def window_ends(df: DataFrame, place: str, window: TupleSlide, per_range: DataFr
     ).select(WINDOW_ID)
 
 
-def blocks_per_range(df: DataFrame, place: str, size: Number) -> DataFrame:
+def blocks_per_range(places: DataFrame, size: Number) -> DataFrame:
     """One row: into how many blocks a range is cut, so that the stream as a whole has enough of them for all cores."""
-    wanted = df.sparkSession.sparkContext.defaultParallelism * _BLOCKS_A_CORE
-    span = f"CAST(max({place}) - min({place}) + 1 AS DOUBLE)"
-    return df.agg(
+    wanted = places.sparkSession.sparkContext.defaultParallelism * _BLOCKS_A_CORE
+    span = f"CAST(max({PANE}) - min({PANE}) + 1 AS DOUBLE)"
+    return places.agg(
         F.expr(f"CAST(greatest(1, least({_MOST}, ceil({wanted} * {float(size)!r}D / {span}))) AS BIGINT)").alias(
             _PER_RANGE
         )

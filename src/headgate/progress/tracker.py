@@ -64,14 +64,18 @@ class Tracker:
             "told": written(self._told),
             "clock": self._clock,
             "wall": self._wall,
+            "by": self.rule.by,
             "groups": [[name, group.state()] for name, group in self._groups.items()],
         }
 
     @classmethod
     def restored(cls, rule: Rule, state: Mapping[str, Any]) -> Tracker:
-        """Give the tracker that was in this state."""
+        """Give the tracker that was in this state. Of other groups than those of the rule only what was told holds."""
         tracker = cls(rule)
         tracker._told = read(state["told"])
+        named = any(name is not None for name, _ in state["groups"])
+        if state.get("by", rule.by) != rule.by or (named and rule.by is None):
+            return tracker
         tracker._clock, tracker._wall = state["clock"], state["wall"]
         tracker._groups = {name: Group.restored(rule, group) for name, group in state["groups"]}
         return tracker

@@ -10,8 +10,16 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from headgate.operators.estimates import high, is_outlook, low, observed_outlook, outlook, plain_calls
-from headgate.operators.sql import ddl, quoted, stacked
+from headgate.operators.estimates import (
+    high,
+    is_outlook,
+    low,
+    observed_outlook,
+    outlook,
+    outlook_figure,
+    plain_calls,
+)
+from headgate.operators.sql import Name, ddl, quoted, stacked
 from headgate.runtime.evaluate import answer
 from headgate.runtime.manifest import batch_name
 
@@ -63,11 +71,12 @@ class Answers:
         names = [c for c in everything.columns if not is_outlook(c)]
         figures = [f"count({quoted(c)}) AS {quoted(c)}" for c in names]
         if looked_at:
-            figures += [sql for column in outlooks for sql in observed_outlook(column)]
+            figures += [sql for column in outlooks for sql in observed_outlook(Name(column))]
         counted = everything.observe(observed, F.expr(f"struct({', '.join(figures)})").alias(_ANSWERS))
         self._state.write(counted.drop(*outlooks), self.folder(names[0], batch), expected)
         found = observed.get[_ANSWERS].asDict()
-        told = {n: [found.get(f"{outlook(n)}_{what}") for what in ("squared", "tuples", "missed")] for n in names}
+        asked = ("squared", "tuples", "missed")
+        told = {n: [found.get(outlook_figure(outlook(n), what).plain) for what in asked] for n in names}
         return Written(
             {name: int(found[name]) for name in names if found[name]},
             {name: own for name, own in told.items() if own[1] is not None},

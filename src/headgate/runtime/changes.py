@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.errors import StateError
 from headgate.operators.holding import HeldInRange, held
-from headgate.plan.nodes import ROW_NUM, Aggregate, Band, Distinct, SameWindow
+from headgate.plan.nodes import ROW_NUM, Aggregate, Band, Distinct, Lookup, Node, SameWindow, Source
 from headgate.progress import opened
 from headgate.progress.place import read, written
 
@@ -18,20 +18,28 @@ _QUOTED = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`)")
 
 if TYPE_CHECKING:
     from headgate.plan.feeds import Feed
-    from headgate.plan.stages import Stage
+    from headgate.plan.stages import Continuous, Stage
     from headgate.runtime.level import Level
     from headgate.runtime.manifest import Manifest
     from headgate.windows import Number
 
     Stages = Mapping[str, Stage]
+    Columns = Mapping[str, Mapping[str, Mapping[str, str]]]
 
 
 def without_dropped(
-    manifest: Manifest, stages: Stages, texts: Mapping[str, str], anew: Collection[str], checkpoint: str
+    manifest: Manifest,
+    stages: Stages,
+    texts: Mapping[str, str],
+    columns: Columns,
+    anew: Collection[str],
+    checkpoint: str,
 ) -> Manifest:
     """The manifest without what it has of queries that are no more, or that begin anew."""
     known = {n: text_ for n, text_ in manifest.queries.items() if n in texts}
-    changed = sorted(name for name, text_ in known.items() if _plain(text_) != _plain(texts[name]))
+    retyped = {query for query, *_ in _retyped(manifest, columns) if query in anew}
+    other = [name for name, text_ in known.items() if _plain(text_) != _plain(texts[name])]
+    changed = sorted({*other, *(known.keys() & retyped)})
     known = {name: text_ for name, text_ in known.items() if name not in changed}
     changed = [name for name in changed if name not in anew]
     if changed:
@@ -45,12 +53,14 @@ def without_dropped(
         manifest,
         queries=known,
         begun={name: batch for name, batch in manifest.begun.items() if name in known},
+        columns={name: own for name, own in manifest.columns.items() if name in known},
         tables=[t for t in tables if t["stages"]],
         closed={n: last for n, last in manifest.closed.items() if n in kept},
         first={n: first for n, first in manifest.first.items() if n in kept},
         told={n: at for n, at in manifest.told.items() if n in kept},
         skipped={n: count for n, count in manifest.skipped.items() if n in kept},
         boxes={n: at for n, at in manifest.boxes.items() if n in kept},
+        tuples=tuple(own for f in manifest.tuples if (own := f.of(kept)).spans),
     )
 
 
@@ -59,6 +69,55 @@ def _plain(text: str) -> str:
     parts = _QUOTED.split(text)
     parts[::2] = [part.lower().replace("union all", "union") for part in parts[::2]]
     return "".join(parts)
+
+
+def used_columns(queries: Mapping[str, Continuous]) -> dict[str, dict[str, dict[str, str]]]:
+    """By query, the columns of each stream and table that it uses, with their types."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for name, query in queries.items():
+        own = {stage.name for stage in query.stages}
+        sources = (source for stage in query.stages for source in _sources(stage.plan) if source.name not in own)
+        for source in sources:
+            found.setdefault(name, {}).setdefault(source.name, {}).update({c.name: c.type for c in source.columns})
+    return found
+
+
+def _sources(node: Node) -> list[Source]:
+    if isinstance(node, Source):
+        return [node]
+    tables = (node.table,) if isinstance(node, Lookup) else ()
+    return [source for below in (*node.inputs, *tables) for source in _sources(below)]
+
+
+def _retyped(manifest: Manifest, columns: Columns) -> list[tuple[str, str, str, str, str]]:
+    """The queries that know a column of a stream by another type: query, stream, column, the old type and the new."""
+    return [
+        (query, stream, column, was, type_)
+        for query, streams in columns.items()
+        for stream, own in streams.items()
+        for column, type_ in own.items()
+        if (was := manifest.columns.get(query, {}).get(stream, {}).get(column, type_)) != type_
+    ]
+
+
+def check_columns(manifest: Manifest, columns: Columns, promised: Mapping[str, Any], path: str) -> None:
+    """Raises an error if queries that go on would find their streams changed: state is of the types that it has."""
+    if retyped := _retyped(manifest, columns):
+        _, stream, column, was, now = retyped[0]
+        users = ", ".join(query for query, *of in retyped if of == [stream, column, was, now])
+        raise StateError(
+            f"{stream}: column {column} is {was} in the checkpoint {path}, and now it is {now}: give it its old type,"
+            f" or let what uses it ({users}) begin anew, flow.query(..., anew=True)"
+        )
+    for stream, rule in promised.items():
+        before = manifest.promised.get(stream, rule)
+        if stream in manifest.progress and before != rule:
+            (was, old), (now, new) = ((r["attr"], r["type"]) for r in (before, rule))
+            raise StateError(
+                f"stream {stream}: the checkpoint {path} has its progress on the column {was} ({old}), and now it is to"
+                f" be on {now} ({new}): keep to that column and its type, give the stream another name, or start with a"
+                " new checkpoint"
+            )
 
 
 def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], levels: Sequence[Level]) -> Manifest:

@@ -11,6 +11,7 @@ from sqlglot import exp
 from headgate.errors import BindError, Error, FlowError
 from headgate.lang import Query, normal_text, parse_query
 from headgate.operators.ingest import MALFORMED
+from headgate.operators.join_dropping import RESERVED
 from headgate.plan import Catalog, Field, Strategy, bind
 from headgate.plan import Source as SourceNode
 from headgate.plan.catalog import did_you_mean, names_read
@@ -94,6 +95,8 @@ class Flow:
         if not isinstance(source, DataFrame) and not hasattr(source, "stream"):
             raise FlowError(f"stream {name}: {source!r} is neither a DataFrame nor one of hg.sources")
         schema = source.schema if isinstance(source, DataFrame) else source.schema(self._spark)
+        if taken := sorted(name for name in schema.names if name.lower() in RESERVED):
+            raise BindError(f"stream {name}: {taken[0]} is what Headgate calls a column of its own: rename that one")
         if progress is not None:
             for column in (progress.attr, progress.by, progress.punctuated_by):
                 if column is not None and column not in schema.names:
@@ -123,7 +126,8 @@ class Flow:
         """Adds a query over streams, and over other queries; `strategy` ("eager" or "paned") overrides the planner.
 
         A query that the checkpoint does not know yet answers from its first whole window on, one that it knows goes on.
-        With `anew`, a query of this name that the checkpoint knows is forgotten.
+        With `anew`, a query of this name that the checkpoint knows otherwise, by its text or by the types of the
+        columns that it uses, is forgotten.
         """
         _new("query", name, self._queries)
         ast = sql if isinstance(sql, exp.Query) else sql.ast if isinstance(sql, Query) else parse_query(sql)
@@ -263,8 +267,17 @@ def _collect(node: Node, wanted: frozenset[str], found: dict[str, set[str]]) -> 
 def _new(kind: str, name: str, known: Iterable[str]) -> None:
     if not name.isidentifier():
         raise FlowError(f"{name!r} cannot name a {kind}: use letters, digits and _")
-    if name.lower() in {k.lower() for k in known}:
+    if _folded(name) in map(_folded, known):
         raise FlowError(f"there is a {kind} named {name} already: give this one another name")
+
+
+def _folded(name: str) -> str:
+    """A name without the case of its letters, as Spark has it: letter by letter, whatever the language.
+
+    >>> _folded("Straße"), _folded("ς") == _folded("Σ")
+    ('straße', True)
+    """
+    return "".join((big if len(big := letter.upper()) == 1 else letter).lower()[0] for letter in name)
 
 
 def _clone(spark: SparkSession, checkpoint: str) -> SparkSession:

@@ -56,7 +56,7 @@ from headgate.progress import (
 )
 from headgate.progress.place import from_spark, read, written
 from headgate.runtime.answers import Answers, empty
-from headgate.runtime.changes import with_added, without_dropped
+from headgate.runtime.changes import check_columns, used_columns, with_added, without_dropped
 from headgate.runtime.closings import (
     Punctuated,
     closed_windows,
@@ -163,11 +163,18 @@ class Loop:
         ]
         # What the flow is at may not be on disk yet, where one change follows another.
         self.manifest = manifest or self._manifests.last()
-        known = without_dropped(self.manifest, self.stages, self._texts, anew, self.root.path)
+        self._columns = used_columns(queries)
+        known = self._without_dropped(self.manifest)
+        self._promised = {
+            name: {"attr": rule.attr, "type": schemas[name][rule.attr].dataType.simpleString()}
+            for name, rule in rules.items()
+            if rule is not None
+        }
+        check_columns(known, self._columns, self._promised, self.root.path)
         self._policies, self._overload = policies, overload
         shed = {n: limits_for(queries[n], p) for n, p in policies.items() if p != exact()}
         self.levels = levels(list(self.stages.values()), self._watches, self._frames, known.tables, shed)
-        self.manifest = with_added(known, self.stages, self._texts, self.levels)
+        self.manifest = self._with_added(known)
         self._state = State(spark, self.root, self.levels)
         keepers = [
             Keeper(name, side, lower(side.plan, self._frames).schema)
@@ -203,11 +210,18 @@ class Loop:
 
     def after(self, other: Loop) -> Loop:
         """This loop, going on where another one is; both are of the same flow, with other queries."""
-        known = without_dropped(other.manifest, self.stages, self._texts, self._anew, self.root.path)
-        self.manifest = with_added(known, self.stages, self._texts, self.levels)
+        known = self._without_dropped(other.manifest)
+        self.manifest = self._with_added(known)
         self.trackers, self.reports, self._propagated = other.trackers, other.reports, other._propagated
         self.shedding, self._last_begun, self.waits = self._shedding(), other._last_begun, other.waits
         return self
+
+    def _without_dropped(self, manifest: Manifest) -> Manifest:
+        return without_dropped(manifest, self.stages, self._texts, self._columns, self._anew, self.root.path)
+
+    def _with_added(self, known: Manifest) -> Manifest:
+        manifest = with_added(known, self.stages, self._texts, self.levels)
+        return replace(manifest, columns=self._columns, promised={**known.promised, **self._promised})
 
     def know(self, sources: list[str], named: bool) -> None:
         """Takes note of the streams that Spark finds the data of, and whether it knows them by name."""
@@ -653,7 +667,7 @@ class Loop:
     def _stream(self, stage: str) -> DataFrame:
         """The answers of a stage in this batch, as the stream that the next one reads."""
         if stage in self.shedding.joins.estimated.values():
-            return self.answers(stage, self.batch).withColumnRenamed(SAMPLING_RATE, TAKEN_AT)
+            return self.answers(stage, self.batch).withColumnRenamed(SAMPLING_RATE, TAKEN_AT.plain)
         return self.answers(stage, self.batch).drop(SAMPLING_RATE)
 
     @property

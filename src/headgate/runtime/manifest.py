@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,12 @@ class StateFiles:
         """The files below the state's folder."""
         return [f"{self.folder}/{name}" for name in self.names]
 
+    def of(self, stages: Collection[str]) -> StateFiles:
+        """The same files, of kept tuples, with no more columns than those of some stages."""
+        own = {column for column in self.spans if column.rpartition(":")[0] in stages}
+        spans = {column: span for column, span in self.spans.items() if column in own}
+        return replace(self, spans=spans, counts={c: count for c, count in self.counts.items() if c in own})
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -67,6 +74,10 @@ class Manifest:
     tuples: tuple[StateFiles, ...] = ()
     """The tuples that joins, and windows by tuple, keep."""
     progress: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+    """By query, the columns of each stream and table that it uses, with their types."""
+    promised: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By stream, the attribute that its progress is told on, with its type."""
     closed: dict[str, int] = field(default_factory=dict)
     """The last window of each stage that was closed."""
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
