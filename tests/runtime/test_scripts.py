@@ -39,12 +39,13 @@ def query(properties: str = "") -> str:
 
 @pytest.mark.parametrize("format_", ["parquet", "CSV", "json"])
 def test_files_come_in_and_answers_go_out(spark: SparkSession, tmp_path: Path, format_: str) -> None:
+    header = ", header = true" if format_ == "CSV" else ""
     for rows in (EARLY, LATER):
         part = spark.createDataFrame(rows, SCHEMA).coalesce(1)
         part.write.mode("append").format(format_).option("header", True).save(f"{tmp_path}/in")
     flow = flow_of(
         script(
-            stream(f"{format_} '{tmp_path}/in' OPTIONS (max_files_per_batch = 1)")
+            stream(f"{format_} '{tmp_path}/in' OPTIONS (max_files_per_batch = 1{header})")
             + query("WITH (strategy = 'paned', shed = 'exact')")
             + f"CREATE SINK FOR q INTO parquet '{tmp_path}/out';"
             + f"CREATE SINK FOR q LATE INTO parquet OPTIONS (path = '{tmp_path}/late');"

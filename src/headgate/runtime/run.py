@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import threading
-import time
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -17,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.errors import Error, FlowError, StateError
+from headgate.errors import Error, FlowError, SourceError, StateError
 from headgate.operators.filling import filled
 from headgate.operators.sql import quoted, stacked
 from headgate.plan.catalog import did_you_mean
@@ -47,6 +46,8 @@ AVAILABLE_NOW = "available now"
 #: What can be had, and what of.
 _OUTPUTS = {"answers": "query", "late": "query", "shed": "query", "bad": "stream"}
 _STREAM = "_hg_stream"
+#: So often, in seconds, it is looked whether the places of streams are still there.
+_LOOK = 2.0
 #: Spark knows sources by their place, or, if told to, by name.
 _EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 _OFFSETS = "spark.sql.streaming.offsetLog.formatVersion"
@@ -119,13 +120,22 @@ class Inputs:
         ]
         return stacked([*found, *given])
 
+    def gone(self, before: Collection[str]) -> list[str]:
+        """The streams whose place is gone; an error for one that was gone `before`, as it may be a moment's matter."""
+        found = {name: place for name, s in self.direct.items() if (place := s.gone(self.spark)) is not None}
+        for name in (name for name in found if name in before):
+            raise SourceError(f"stream {name}: {found[name]} is gone, and the flow stops; put it back, and start again")
+        return list(found)
+
     @contextmanager
-    def batches(self, df: DataFrame, query: StreamingQuery, reads: Mapping[str, int]) -> Iterator[dict[str, Read]]:
-        """What a micro-batch has of each stream.
+    def batches(
+        self, df: DataFrame, query: StreamingQuery, reads: Mapping[str, int], ordered: Collection[str]
+    ) -> Iterator[dict[str, Read]]:
+        """What a micro-batch has of each stream, of some with the order in which it came.
 
         What is read several times is held in memory meanwhile, unless to read it again is cheaper.
         """
-        found = self._found(df, query)
+        found = self._found(df, query, ordered)
         held = [
             piece.scan
             for name, read in found.items()
@@ -140,12 +150,13 @@ class Inputs:
             for scan in held:
                 scan.unpersist()
 
-    def _found(self, df: DataFrame, query: StreamingQuery) -> dict[str, Read]:
+    def _found(self, df: DataFrame, query: StreamingQuery, ordered: Collection[str]) -> dict[str, Read]:
         found: dict[str, Read] = {}
         if self.direct:
             leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
             for i, (name, source) in enumerate(self.direct.items()):
-                read = source.read(self.spark, self.schemas[name], self.needed[name], leaves.apply(i))
+                leaf = leaves.apply(i)
+                read = source.read(self.spark, self.schemas[name], self.needed[name], leaf, name in ordered)
                 if read.pieces:
                     found[name] = read
         for name in self.streaming:
@@ -181,6 +192,7 @@ class Run:
         self._error: BaseException | None = None
         self._stopping = False
         self._ticker: threading.Thread | None = None
+        self._over = threading.Event()
         self._asking = threading.RLock()
         self._changer = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-{self.name}-changes")
         self._next_change: Future[None] | None = None
@@ -197,7 +209,7 @@ class Run:
             once = trigger == AVAILABLE_NOW
             self._loop.waits = not once
             self._begin({"availableNow": True} if once else {"processingTime": trigger or "0 seconds"})
-            if not once and any(t.rule.idle is not None for t in self._loop.trackers.values()):
+            if not once:
                 self._ticker = threading.Thread(target=self._tick, daemon=True, name=f"headgate-{self.name}")
                 self._ticker.start()
         return self
@@ -252,21 +264,24 @@ class Run:
                 raise self._error
             try:
                 df.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
-                with self._as_decided(), self._inputs.batches(df, self._query, self._loop.reads) as batches:
-                    self._loop.run(batches, batch)
+                loop = self._loop
+                with self._as_decided(), self._inputs.batches(df, self._query, loop.reads, loop.numbered) as batches:
+                    loop.run(batches, batch)
             except BaseException as error:
                 self._error = error
                 raise
 
     def _tick(self) -> None:
-        """In a lull no batch comes, so progress with the wall clock needs batches of its own."""
+        """In a lull no batch comes: progress with the wall clock needs some of its own, and places may be gone."""
         assert self._query is not None
-        pause = min(t.rule.idle for t in self._loop.trackers.values() if t.rule.idle is not None) / 4e6
+        idle = [t.rule.idle / 4e6 for t in self._loop.trackers.values() if t.rule.idle is not None]
+        pause = min(max(min(idle, default=_LOOK), 0.05), _LOOK)
+        gone: list[str] = []
         try:
-            while not self._stopping and self._query.isActive:
-                time.sleep(min(max(pause, 0.05), 5.0))
+            while not self._over.wait(pause) and self._query.isActive:
+                gone = self._inputs.gone(gone)
                 with self._lock:
-                    if not self._stopping and self._loop.is_due():
+                    if idle and not self._stopping and self._loop.is_due():
                         self._loop.run({}, None)
         except BaseException as error:
             self._error = error
@@ -355,6 +370,7 @@ class Run:
         """Stops after the batch that is running."""
         with self._lock:
             self._stopping = True
+        self._over.set()
         if self._query is not None:
             self._query.stop()
         if self._ticker is not None:
