@@ -210,6 +210,20 @@ class TestOrder:
         assert [row[:2] for row in by_start(run)] == [(i, i + 6) for i in range(0, 35, 7)]
 
     @pytest.mark.usefixtures("splits")
+    def test_streaming_and_bounded_dataframes(self, spark: SparkSession, tmp_path: Path) -> None:
+        for i, name in enumerate("cab"):
+            put(tmp_path / "in" / f"{name}.json", [(j, j) for j in range(i * 700, (i + 1) * 700)], age=-i)
+        streaming = spark.readStream.schema("ts INT, v INT").json(str(tmp_path / "in"))
+        run = ran(spark, tmp_path, streaming.where("ts >= 0").selectExpr("ts", "v + 0 AS v"), CHUNKS)
+        assert [row[:2] for row in by_start(run)] == [(i, i + 6) for i in range(0, 2100, 7)]
+        bounded = spark.read.schema("ts INT, v INT").json(str(tmp_path / "in"))
+        own = [row.v for row in bounded.collect()]
+        bound = ran(spark, tmp_path / "bounded", bounded, CHUNKS, progress=hg.progress("ts", within=3000))
+        assert [row[:3] for row in by_start(bound)] == [
+            (min(c), max(c), sum(c)) for c in (own[i : i + 7] for i in range(0, 2100, 7))
+        ]
+
+    @pytest.mark.usefixtures("splits")
     def test_a_batch_that_is_run_again_has_the_same_numbers(self, spark: SparkSession, tmp_path: Path) -> None:
         for i in range(4):
             put(tmp_path / "in" / f"{9 - i}.json", [(j, j) for j in range(i * 100, i * 100 + 100)], age=-i)

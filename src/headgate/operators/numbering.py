@@ -37,19 +37,20 @@ def with_row_numbers(df: DataFrame, name: str, first: int = 0) -> DataFrame:
 
 
 def with_arrival_numbers(
-    df: DataFrame, name: str, first: int, good: str | None, place: tuple[str, str] | None, files: Sequence[str]
+    df: DataFrame, name: str, first: int, good: str | None, place: Sequence[str], files: Sequence[str] | None
 ) -> tuple[DataFrame, bool]:
     """The rows that are `good`, which is SQL, with their place in the order of arrival; and whether there are others.
 
-    Rows of files come file by file, in the order of `files`, and within each from its beginning: Spark takes the parts
-    of files in any order, but each of them as a whole. The columns of `place` say which file a row is from, and where
-    the part of it begins that is taken; they are dropped. Rows without a place come in the order of the DataFrame.
+    Rows of files come file by file, and within each from its beginning: Spark takes the parts of files in any order,
+    but each of them as a whole. The columns of `place` tell the parts apart, and are dropped. Parts come in the order
+    of these columns; where `files` are given, the first of them is the file, and these are in their order. Rows without
+    a place come in the order of the DataFrame.
     """
     df, keys = _stable(df), place or (_TASK,)
-    if place is None:
+    if not place:
         df = df.withColumn(_TASK, F.expr("CAST(spark_partition_id() AS BIGINT)"))
-    parts, ordinals = _parts(df, keys, good), {file: i for i, file in enumerate(files)}
-    shifts = _shifts(parts, lambda p: (ordinals[unquote(p.key[0])], p.key[1]) if place else p.key, first)
+    parts, ordinals = _parts(df, keys, good), {file: i for i, file in enumerate(files or ())}
+    shifts = _shifts(parts, lambda p: (ordinals[unquote(p.key[0])], *p.key[1:]) if files else p.key, first)
     if good is not None:
         # As long as it depends on the task, Spark does not read without the others, and split what there is to read in
         # another way.

@@ -142,9 +142,14 @@ class File:
 
 def found(spark: SparkSession, place: Place, options: Mapping[str, Any]) -> list[File]:
     """The files in a place, none of them read."""
-    only = finding(without(options, FOLLOWING)) | {"recursiveFileLookup": True}
+    only = in_all_folders(finding(without(options, FOLLOWING)))
     rows = spark.read.format("binaryFile").options(**only).load(place.pattern)
     return listed(rows._jdf.queryExecution().analyzed().collectLeaves().apply(0), place)
+
+
+def in_all_folders(options: Mapping[str, Any]) -> dict[str, Any]:
+    """These options, to find files in all folders below a place."""
+    return without(options, ["recursiveFileLookup"]) | {"recursiveFileLookup": True}
 
 
 def listed(leaf: JavaObject, place: Place) -> list[File]:

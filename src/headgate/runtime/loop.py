@@ -78,7 +78,6 @@ from headgate.runtime.leftover import Batches, Leftover, Outlet
 from headgate.runtime.level import Level, levels
 from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
 from headgate.runtime.pieces import empty, sound, together
-from headgate.runtime.reading import FILE, PART
 from headgate.runtime.samples import Sample, narrowed, only_figures, sample
 from headgate.runtime.shedding import Shedding
 from headgate.runtime.sinks import MemorySink
@@ -523,9 +522,8 @@ class Loop:
         if stream not in self.numbered:
             return pieces
         df, good, first = together(pieces), self._good[stream], self.manifest.numbered.get(stream, 0)
-        place = (FILE, PART) if own.order is not None else None
-        rows, others = with_arrival_numbers(df, ROW_NUM, first, good, place, own.order or ())
-        return [stacked([rows, df.where(f"NOT coalesce({good}, false)").drop(*(place or ()))])] if others else [rows]
+        rows, others = with_arrival_numbers(df, ROW_NUM, first, good, own.place, own.order)
+        return [stacked([rows, df.where(f"NOT coalesce({good}, false)").drop(*own.place)])] if others else [rows]
 
     def _counted(self, manifest: Manifest, batches: Batches, figures: Mapping[str, Any]) -> Manifest:
         """The manifest with the arrival numbers that have been given."""

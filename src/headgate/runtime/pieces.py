@@ -55,8 +55,10 @@ class Read:
     amount: float | None = None
     files: Sequence[str] = ()
     """The Parquet files that it is."""
+    place: Sequence[str] = ()
+    """The columns that say which part of which file a tuple is from, if its tuples are to be in order."""
     order: Sequence[str] | None = None
-    """The files that its tuples came in, in their order, if tuples have the columns FILE and PART."""
+    """The files in their order, if it is not that of these columns."""
 
 
 def together(pieces: Sequence[DataFrame]) -> DataFrame:

@@ -15,6 +15,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from headgate.errors import Error, SourceError
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Where a tuple lies: its file, as Spark names it, and the place in it where the part begins that is read in one go.
 FILE, PART = "_hg_file", "_hg_part"
+#: The same where it is not known how Spark came by the files: it takes them by their age.
+PLACE = ("_hg_age", FILE, PART)
 #: Marks a column of a schema that a file need not have: one that folders name, or that only some headers do.
 _OPTIONAL = "_hg_optional"
 _UNREAD = "_hg_unread_"
@@ -184,8 +189,7 @@ class Reader:
             raise SourceError(f"{paths[0]} has no column {', '.join(missing)}: its header is {header}")
         df = self._loaded(way, paths, [*read, *(f for f in self.schema if f.name in named)])
         if placed:
-            about = df.metadataColumn("_metadata")
-            df = df.withColumns({FILE: about["file_path"], PART: about["file_block_start"]})
+            df = with_place(df)
         judged = self.mode not in (None, Mode.PERMISSIVE)
         types = {f.name: f.dataType for f in self.schema}
         taken = [FILE, PART] if placed else []
@@ -215,9 +219,9 @@ class Reader:
         kinds = [T.StructField(f.name, T.LongType()) if f.name.lower() in way.nanos else f for f in fields]
         if self._record is not None:
             kinds.append(T.StructField(self._record, T.StringType()))
-        options = without(self.options, [*FINDING, *FOLLOWING, BASE])
-        if way.base and self.place.pattern not in paths:
-            options[BASE] = way.base
+        options = without(self.options, FOLLOWING)
+        if self.place.pattern not in paths:
+            options = without(options, [*FINDING, BASE]) | ({BASE: way.base} if way.base else {})
         if self.mode is not None:
             mode = Mode.PERMISSIVE if self.mode is Mode.MARK else self.mode
             # To see whether all of a record fits, Spark has to look at all columns.
@@ -232,12 +236,30 @@ class Reader:
             raise SourceError(f"cannot read {way.base or paths[0]}: {error}") from None
 
 
+def with_place(df: DataFrame) -> DataFrame:
+    """The rows of files with the columns of PLACE."""
+    about = df.metadataColumn("_metadata")
+    age = F.unix_micros(about["file_modification_time"])
+    return df.withColumns(dict(zip(PLACE, (age, about["file_path"], about["file_block_start"]), strict=True)))
+
+
+def has_place(df: DataFrame) -> bool:
+    """Whether it is known of rows in which file they came."""
+    try:
+        return with_place(df) is not df
+    except (PySparkException, Py4JJavaError):
+        return False
+
+
 def columns_of(schema: T.StructType | str) -> T.StructType:
     """The columns that a schema names, which may be text."""
     if not isinstance(schema, str):
         return schema
-    with plain_errors():
-        columns = T.StructType.fromDDL(schema)
+    try:
+        with plain_errors():
+            columns = T.StructType.fromDDL(schema)
+    except Error as error:
+        raise SourceError(f"schema={schema!r}: {error}") from None
     if not isinstance(columns, T.StructType):
         raise SourceError(f"schema={schema!r} names no columns: write it as 'ts TIMESTAMP, v INT'")
     return columns

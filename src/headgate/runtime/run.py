@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -24,6 +25,7 @@ from headgate.plan.nodes import WINDOW_START
 from headgate.progress.place import read as read_place
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.pieces import Piece, Read
+from headgate.runtime.reading import FILE, PLACE, has_place, with_place
 from headgate.runtime.sinks import CallSink, ParquetSink
 from headgate.runtime.splitting import split_as_decided
 from headgate.runtime.telling import status
@@ -62,6 +64,8 @@ class Inputs:
     sources: Mapping[str, Source | DataFrame]
     schemas: Mapping[str, StructType]
     needed: Mapping[str, list[str]]
+    numbered: frozenset[str]
+    """Those whose tuples have to be in order."""
 
     @property
     def bounded(self) -> dict[str, DataFrame]:
@@ -114,11 +118,22 @@ class Inputs:
             source.stream(self.spark, self._reader(name)).where(F.lit(False)).select(F.lit(name).alias(_STREAM))
             for name, source in self.direct.items()
         ]
+        passed = {name: self._passed(name) for name in self.streaming}
         given = [
-            df.select(F.lit(name).alias(_STREAM), F.struct(*map(quoted, self.needed[name])).alias(name))
-            for name, df in self.streaming.items()
+            df.select(F.lit(name).alias(_STREAM), F.struct(*map(quoted, columns)).alias(name))
+            for name, (df, columns) in passed.items()
         ]
         return stacked([*found, *given])
+
+    def _passed(self, name: str) -> tuple[DataFrame, list[str]]:
+        """A streaming DataFrame, and which of its columns are passed on."""
+        df, needed = self.streaming[name], self.needed[name]
+        return (with_place(df), [*needed, *PLACE]) if name in self.in_order else (df, needed)
+
+    @cached_property
+    def in_order(self) -> frozenset[str]:
+        """The streaming DataFrames whose rows say in which order they came, as they are asked to."""
+        return frozenset(n for n, df in self.streaming.items() if n in self.numbered and has_place(df))
 
     def gone(self, before: Collection[str]) -> list[str]:
         """The streams whose place is gone; an error for one that was gone `before`, as it may be a moment's matter."""
@@ -128,14 +143,12 @@ class Inputs:
         return list(found)
 
     @contextmanager
-    def batches(
-        self, df: DataFrame, query: StreamingQuery, reads: Mapping[str, int], ordered: Collection[str]
-    ) -> Iterator[dict[str, Read]]:
-        """What a micro-batch has of each stream, of some with the order in which it came.
+    def batches(self, df: DataFrame, query: StreamingQuery, reads: Mapping[str, int]) -> Iterator[dict[str, Read]]:
+        """What a micro-batch has of each stream.
 
         What is read several times is held in memory meanwhile, unless to read it again is cheaper.
         """
-        found = self._found(df, query, ordered)
+        found = self._found(df, query)
         held = [
             piece.scan
             for name, read in found.items()
@@ -150,17 +163,21 @@ class Inputs:
             for scan in held:
                 scan.unpersist()
 
-    def _found(self, df: DataFrame, query: StreamingQuery, ordered: Collection[str]) -> dict[str, Read]:
+    def _found(self, df: DataFrame, query: StreamingQuery) -> dict[str, Read]:
         found: dict[str, Read] = {}
         if self.direct:
             leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
             for i, (name, source) in enumerate(self.direct.items()):
                 leaf = leaves.apply(i)
-                read = source.read(self.spark, self.schemas[name], self.needed[name], leaf, name in ordered)
+                read = source.read(self.spark, self.schemas[name], self.needed[name], leaf, name in self.numbered)
                 if read.pieces:
                     found[name] = read
         for name in self.streaming:
-            found[name] = Read([Piece(df.where(f"{_STREAM} = '{name}'").select(f"{name}.*"))])
+            rows = df.where(f"{_STREAM} = '{name}'").select(f"{name}.*")
+            placed = FILE in rows.columns
+            if placed and name not in self.numbered:
+                placed, rows = False, rows.drop(*PLACE)
+            found[name] = Read([Piece(rows)], place=PLACE if placed else ())
         return found
 
 
@@ -264,9 +281,8 @@ class Run:
                 raise self._error
             try:
                 df.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
-                loop = self._loop
-                with self._as_decided(), self._inputs.batches(df, self._query, loop.reads, loop.numbered) as batches:
-                    loop.run(batches, batch)
+                with self._as_decided(), self._inputs.batches(df, self._query, self._loop.reads) as batches:
+                    self._loop.run(batches, batch)
             except BaseException as error:
                 self._error = error
                 raise
@@ -325,6 +341,8 @@ class Run:
             if missing := set(needed[stream]) - set(self._inputs.needed[stream]):
                 columns = ", ".join(sorted(missing))
                 raise FlowError(f"stream {stream} does not pass on {columns} yet: stop the flow, and start it again")
+            if stream in self._flow.numbered - self._inputs.numbered and has_place(self._inputs.streaming[stream]):
+                raise FlowError(f"stream {stream} does not pass on its order yet: stop the flow, and start it again")
 
     def _change(self) -> Future[None]:
         """Lets what has been asked for come about; one that waits for its turn will do for several."""

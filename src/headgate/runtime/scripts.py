@@ -252,16 +252,22 @@ def _sink(sink: ScriptSink) -> sinks.Sink:
         case "console" | "memory" if sink.path is not None:
             raise ScriptError(f"{what}: {format_} takes no path: leave '{sink.path}' out")
         case "console":
-            return sinks.console(**_checked(what, "option", options, {"rows": int}))
+            rows = _checked(what, "option", options, {"rows": int})
+            return _made(what, lambda: sinks.console(**rows))
         case "memory":
             _checked(what, "option", options, {})
             return sinks.memory()
         case _:
-            path_option = {} if sink.path is None else {"path": sink.path}
-            try:
-                return sinks.format(sink.format, **options | path_option)
-            except Error as error:
-                raise ScriptError(f"{what}: {str(error).partition(': ')[2]}") from None
+            if sink.path is not None:
+                options["path"] = _path(f"{what}: INTO {sink.format}", sink.path, options)
+            return _made(what, lambda: sinks.format(sink.format, **options))
+
+
+def _made(what: str, make: Callable[[], sinks.Sink]) -> sinks.Sink:
+    try:
+        return make()
+    except Error as error:
+        raise ScriptError(f"{what}: {str(error).partition(': ')[2]}") from None
 
 
 # Both

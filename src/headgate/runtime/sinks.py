@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -144,8 +145,10 @@ def _lower(names: Iterable[str]) -> set[str]:
     return {name.lower() for name in names}
 
 
-def parquet(path: str) -> ParquetSink:
+def parquet(path: str | os.PathLike[str]) -> ParquetSink:
     """Parquet files in a folder; `spark.read.parquet(path)` reads what has been delivered."""
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise FlowError(f"hg.sinks.parquet: path={path!r} has to be the name of a folder, as text")
     return ParquetSink(str(path).rstrip("/"))
 
 
@@ -164,6 +167,8 @@ def format(name: str, /, **options: Any) -> FormatSink:  # noqa: A001 - the word
 
 def table(name: str) -> TableSink:
     """A table of Spark's catalog."""
+    if not isinstance(name, str) or not name:
+        raise FlowError(f"hg.sinks.table: {name!r} has to be the name of a table, as text")
     return TableSink(name)
 
 
@@ -174,6 +179,8 @@ def memory() -> MemorySink:
 
 def console(rows: int = 20) -> ConsoleSink:
     """Printed to the terminal."""
+    if type(rows) is not int or rows < 1:
+        raise FlowError(f"hg.sinks.console: rows={rows!r}: give one or more, as a whole number")
     return ConsoleSink(rows)
 
 

@@ -19,11 +19,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 from headgate.errors import Error, SourceError
 from headgate.operators.ingest import MALFORMED
 from headgate.runtime.failures import plain_errors
-from headgate.runtime.files import READABLE, File, listed, told
+from headgate.runtime.files import READABLE, File, in_all_folders, listed, told
 from headgate.runtime.options import FOLLOWING, RECORDS, finding, is_on, value_of, without, wrong_reading
 from headgate.runtime.packets import PacketSource
 from headgate.runtime.pieces import Piece, Read
-from headgate.runtime.reading import Mode, Place, Reader, columns_of, is_pattern, optional, record_column
+from headgate.runtime.reading import FILE, PART, Mode, Place, Reader, columns_of, is_pattern, optional, record_column
 from headgate.runtime.splitting import cores
 
 if TYPE_CHECKING:
@@ -119,7 +119,9 @@ class Files:
     def stream(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
         # Only which files there are is asked for: as a row for each of them, nothing of what they hold is read. What
         # their folders say is not asked for either, as there may be others in the next batch.
-        options = finding(self.options) | {"recursiveFileLookup": True}
+        options = finding(self.options)
+        if str(value_of(options, "cleanSource", "off")).lower() == "off":
+            options = in_all_folders(options)  # It finds files that do not count: these may not be cleaned away.
         if self.max_files_per_batch is not None:
             options["maxFilesPerTrigger"] = self.max_files_per_batch
         with plain_errors():
@@ -132,7 +134,7 @@ class Files:
         if leaf.getClass().getSimpleName() != "LogicalRelation":
             return Read([])
         reader = self.reader(spark, schema, Mode.MARK)
-        files = self._found(leaf, reader.place)
+        files = self._found(leaf, reader.place, ordered)
         if not files:
             return Read([])
         sizes = {file.path: file.size for file in files}
@@ -140,7 +142,7 @@ class Files:
         parquet = list(sizes) if self.columnar else ()
         if ordered:
             rows = reader.rows(list(sizes), needed, placed=True)
-            return Read([Piece(rows)], total, parquet, list(sizes))
+            return Read([Piece(rows)], total, parquet, (FILE, PART), list(sizes))
         pieces = cores(spark)
         small = pieces <= _MOST_PIECES and total <= _SMALL
         scans = [reader.rows(paths, needed) for paths in (shared_out(sizes, pieces) if small else [list(sizes)])]
@@ -149,9 +151,12 @@ class Files:
     def gone(self, spark: SparkSession) -> str | None:
         return None if is_pattern(self.path) or Place.of(spark, self.path, self.options).exists else self.path
 
-    def _found(self, leaf: JavaObject, place: Place) -> list[File]:
-        """The files of a batch in the order in which Spark takes them; those of the same time go by their names."""
-        roots = leaf.relation().location().rootPaths().distinct()
+    def _found(self, leaf: JavaObject, place: Place, ordered: bool) -> list[File]:
+        """The files of a batch; if `ordered`, as Spark takes them, and those of the same time by their names."""
+        location = leaf.relation().location()
+        roots = location.rootPaths().distinct()
+        if not ordered and roots.size() == location.allFiles().size():
+            return listed(leaf, place)
         taken = [path for i in range(roots.size()) if place.has(path := roots.apply(i).toString())]
         files = {file.path: file for file in listed(leaf, place)}
         gone = [path for path in taken if path not in files]
