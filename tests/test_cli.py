@@ -343,7 +343,7 @@ class TestRun:
         (tmp_path / "in").mkdir()
         (tmp_path / "in" / "m.csv").write_text(CSV.replace(",2\n", ",two\n"))
         script = FLOW.replace("parquet 'in'", f"csv '{tmp_path}/in'").replace("'out'", f"'{tmp_path}/out'")
-        script = script.replace("max_files_per_batch = 1", "mode = 'FAILFAST'")
+        script = script.replace("max_files_per_batch = 1", "mode = 'FAILFAST', header = true")
         (tmp_path / "flow.sql").write_text(script)
         ended = run("run", str(tmp_path / "flow.sql"), "--once")
         assert (ended.code, ended.out) == (1, "")

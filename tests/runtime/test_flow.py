@@ -81,7 +81,8 @@ def next_batch(run: Run, folder: Path, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def files(folder: Path, format_: str = "parquet", schema: str = SCHEMA) -> Files:
-    return hg.sources.files(str(folder), format=format_, schema=schema, max_files_per_batch=1)
+    header = {"header": True} if format_ == "csv" else {}
+    return hg.sources.files(str(folder), format=format_, schema=schema, max_files_per_batch=1, **header)
 
 
 def flow_over(spark: SparkSession, tmp: Path, queries: dict[str, str], source: Any = None) -> hg.Flow:
@@ -221,7 +222,7 @@ class TestSources:
 
     def test_a_malformed_record_stops_the_flow_if_asked(self, spark: SparkSession, tmp_path: Path) -> None:
         arrive(tmp_path / "in", [*FILES[:2], [("soon", "a", 1)]], "csv")
-        source = replace(files(tmp_path / "in", "csv"), options={"mode": "FAILFAST"})
+        source = replace(files(tmp_path / "in", "csv"), options={"header": True, "mode": "FAILFAST"})
         with told(hg.SourceError, "2.csv"):
             flow_over(spark, tmp_path, {"counts": COUNTS}, source).run_available()
         write(tmp_path / "in" / "2.csv", "csv", FILES[2], ["ts", "k", "v"])

@@ -39,12 +39,13 @@ def query(properties: str = "") -> str:
 
 @pytest.mark.parametrize("format_", ["parquet", "CSV", "json"])
 def test_files_come_in_and_answers_go_out(spark: SparkSession, tmp_path: Path, format_: str) -> None:
+    header = ", header = true" if format_ == "CSV" else ""
     for rows in (EARLY, LATER):
         part = spark.createDataFrame(rows, SCHEMA).coalesce(1)
         part.write.mode("append").format(format_).option("header", True).save(f"{tmp_path}/in")
     flow = flow_of(
         script(
-            stream(f"{format_} '{tmp_path}/in' OPTIONS (max_files_per_batch = 1)")
+            stream(f"{format_} '{tmp_path}/in' OPTIONS (max_files_per_batch = 1{header})")
             + query("WITH (strategy = 'paned', shed = 'exact')")
             + f"CREATE SINK FOR q INTO parquet '{tmp_path}/out';"
             + f"CREATE SINK FOR q LATE INTO parquet OPTIONS (path = '{tmp_path}/late');"
@@ -146,6 +147,20 @@ SINK = "CREATE SINK FOR q"
             ScriptError,
             "stream S: max_files_per_batch is 0",
         ),
+        (
+            stream("csv 'in' OPTIONS (seperator = ';')") + query(),
+            ScriptError,
+            "stream S: unknown option seperator: did you mean sep",
+        ),
+        (stream("json 'in' OPTIONS (mode = 'x')") + query(), ScriptError, "stream S: mode='x': give PERMISSIVE"),
+        (stream("text 'in' OPTIONS (wholetxt = 1)") + query(), ScriptError, "stream S: unknown option wholetxt: did"),
+        (stream("csv 'in' OPTIONS (path = 'x')") + query(), ScriptError, "stream S: FROM csv has two paths"),
+        (stream("csv 'in' OPTIONS (schema = 'x')") + query(), ScriptError, "stream S: unknown option schema"),
+        (
+            FILES + "CREATE TABLE t FROM csv 'in' OPTIONS (max_files_per_batch = 1) SCHEMA (k STRING);" + query(),
+            ScriptError,
+            "table t: unknown option max_files_per_batch",
+        ),
         (stream("packets") + query(), ScriptError, r"stream S: packets have .*: write SCHEMA \(ts TIMESTAMP, srcIP"),
         (stream("packets OPTIONS (rat = 5)") + query(), ScriptError, "stream S: unknown option rat: did you mean rate"),
         (stream("packets OPTIONS (rate = '5')") + query(), ScriptError, "stream S: rate = '5' has to be a number"),
@@ -188,6 +203,13 @@ SINK = "CREATE SINK FOR q"
         ),
         (FILES + query("WITH (shed = 'estimate', fill = 'linear')"), ScriptError, "query q: unknown property fill"),
         (FILES + query() + f"{SINK} SHED INTO console;", hg.FlowError, "query q is answered exactly, so that nothing"),
+        (
+            FILES + query() + f"{SINK} INTO csv 'x' OPTIONS (headr = true);",
+            ScriptError,
+            "the sink for q: unknown option headr: did you mean header",
+        ),
+        (FILES + query() + f"{SINK} INTO json;", ScriptError, "the sink for q: path is missing"),
+        (FILES + query() + f"{SINK} INTO console OPTIONS (rows = 0);", ScriptError, "the sink for q: rows=0: give one"),
         (FILES + query() + f"{SINK} INTO console 'x';", ScriptError, "the sink for q: console takes no path"),
         (
             FILES + query() + f"{SINK} LATE INTO console OPTIONS (rows = 'all');",

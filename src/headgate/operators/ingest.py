@@ -101,6 +101,13 @@ class Watch:
             return f"({self.place(df)}) IS NULL"
         return f"{MALFORMED} IS NOT NULL" if self.marked else "false"
 
+    def is_good(self, df: DataFrame) -> str | None:
+        """Whether a tuple can be used, as SQL; None if all can."""
+        conditions = [f"{MALFORMED} IS NULL"] if self.marked else []
+        if self.attribute:
+            conditions.append(f"({position(df, self.attribute)}) IS NOT NULL")
+        return " AND ".join(conditions) or None
+
 
 def ingested(
     batches: Mapping[str, Sequence[DataFrame]],
@@ -273,8 +280,8 @@ def _reduced(
         highest = sampled_tables([table], watch.stream, sampling).values()
         source, conditions = _with_conditions(conditions, [taken(rate) for rate in highest])
     counts = _any_of(conditions.values())
-    if watch.marked:
-        counts.append(f"{MALFORMED} IS NULL")
+    if (good := watch.is_good(df)) is not None:
+        counts.append(good)
     if gaps is not None:
         offset = f"pmod({feed.place} - {literal(gaps.origin)}, {literal(gaps.slide)})"
         counts.append(f"{offset} < {literal(gaps.range)}")
@@ -282,7 +289,7 @@ def _reduced(
     start = _start(table, feed.place)
     where = "true"
     if not carries:
-        where = " AND ".join([*counts, f"({feed.place}) IS NOT NULL"])
+        where = " AND ".join(dict.fromkeys([*counts, f"({feed.place}) IS NOT NULL"]))
     elif counts:
         # The tuples that no query counts are looked at as well: they are one group without a pane.
         counted = " AND ".join(counts)

@@ -19,9 +19,10 @@ from headgate.operators.estimates import (
     outlook_figure,
     plain_calls,
 )
-from headgate.operators.sql import Name, ddl, quoted, stacked
+from headgate.operators.sql import Name, quoted, stacked
 from headgate.runtime.evaluate import answer
 from headgate.runtime.manifest import batch_name
+from headgate.runtime.pieces import empty
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,10 +128,3 @@ class Answers:
                         type_ = member.estimates.limit_type(call)
                         found += [StructField(low(column), type_), StructField(high(column), type_)]
         return found
-
-
-def empty(spark: SparkSession, schema: StructType) -> DataFrame:
-    """A DataFrame without rows."""
-    # Not by createDataFrame, which would make this session the active one of the caller.
-    columns = (f"CAST(NULL AS {ddl(f.dataType)}) AS {quoted(f.name)}" for f in schema)
-    return spark.range(0).selectExpr(*columns)

@@ -5,30 +5,39 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from headgate.errors import Error, SourceError
+from headgate.operators.sql import stacked
 from headgate.runtime.failures import plain_errors
+from headgate.runtime.footers import nanoseconds
+from headgate.runtime.headers import headers, key
+from headgate.runtime.options import BASE, FOLLOWING, finding, is_on, without
+from headgate.runtime.reading import Place, Reader, by_name, columns_of, literal, optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 _KNOWN = "Parquet (.parquet), CSV (.csv) and JSON lines (.json, .jsonl, .ndjson) can be read, also packed (.gz)"
-OPTIONS: dict[str, dict[str, str]] = {
-    # A record that does not fit is an error: as a row of NULLs it would silently change the answers.
-    # To see that, Spark has to look at all columns, also at those that no query needs.
-    "csv": {"header": "true", "mode": "FAILFAST", "columnPruning": "false"},
-    "json": {"mode": "FAILFAST"},
-    "parquet": {},
-}
-_INFER = {"csv": {"inferSchema": "true"}, "json": {"inferTimestamp": "true"}}
+READABLE = ("csv", "json", "parquet")
+#: To be told the types of text.
+_INFER: dict[str, dict[str, Any]] = {"csv": {"inferSchema": True}, "json": {"inferTimestamp": True}}
+#: A record that does not fit is an error: as a row of NULLs it would silently change the answers.
+_STRICT = {"mode": "FAILFAST", "columnPruning": "false"}
+#: What Spark calls a column of text without a header; all others are named by folders.
+_BY_PLACE = re.compile(r"_c\d+")
+_NANOS_AS_LONG = "spark.sql.legacy.parquet.nanosAsLong"
 
 
 def read_files(
@@ -51,19 +60,119 @@ def read_files(
     [('ts', 'timestamp'), ('len', 'int')]
     """
     kind = format or format_of(path)
-    if kind not in OPTIONS:
+    if kind not in READABLE:
         raise SourceError(f"{path}: unknown format {kind}; {_KNOWN}")
+    options = {"header": "true"} | _STRICT if kind == "csv" else _STRICT if kind == "json" else {}
+    columns = told(spark, path, kind, options) if schema is None else columns_of(schema)
+    with _named(path, kind):
+        place = Place.of(spark, path, options)
+        paths = [file.path for file in found(spark, place, options)]
+        return Reader(spark, kind, columns, options, place).rows(paths, columns.names, whole=True)
+
+
+def told(spark: SparkSession, path: str, kind: str, options: Mapping[str, Any]) -> T.StructType:
+    """The columns of the files in a place, as they tell them."""
+    with _named(path, kind):
+        place = Place.of(spark, path, options)
+        if by_name(kind, options):
+            schema = _told_by_headers(spark, place, options)
+        elif kind == "parquet":
+            schema = _told_by_footers(spark, place, options)
+        else:
+            schema = _reader(spark, kind, options).load(place.pattern).schema
+    if not schema.names:
+        raise SourceError(f"{path} is empty: it has no columns")
+    if kind == "csv" and not is_on(options, "header"):
+        schema = T.StructType([f if _BY_PLACE.fullmatch(f.name) else optional(f) for f in schema])
+    return T.StructType([_with_instant(field) for field in schema])
+
+
+def _with_instant(field: T.StructField) -> T.StructField:
+    """The column, with times without a zone as points in time: most files do not mean the difference."""
+    type_ = T.TimestampType() if isinstance(field.dataType, T.TimestampNTZType) else field.dataType
+    return T.StructField(field.name, type_, metadata=field.metadata)
+
+
+def _reader(spark: SparkSession, kind: str, options: Mapping[str, Any]) -> DataFrameReader:
+    return spark.read.format(kind).options(**_INFER.get(kind, {}) | without(options, FOLLOWING))
+
+
+def _told_by_headers(spark: SparkSession, place: Place, options: Mapping[str, Any]) -> T.StructType:
+    """The columns of CSV files: to Spark, those of all files are in the order of the first one."""
+    paths = [file.path for file in found(spark, place, options)]
+    tops = {p: top for p, top in zip(paths, headers(spark, paths, options), strict=True) if top is not None}
+    alike: dict[Any, list[str]] = {}
+    for path, top in tops.items():
+        alike.setdefault((top, place.base(path)), []).append(literal(path))
+    if len(alike) < 2:
+        schema = _reader(spark, "csv", options).load(place.pattern).schema
+    else:
+        bases = [({BASE: base} if base else {}, own) for (_, base), own in alike.items()]
+        frames = [_reader(spark, "csv", {**options, **base}).load(own) for base, own in bases]
+        schema = stacked(df.toDF(*(name.strip() for name in df.columns)) for df in frames).schema
+    everywhere = frozenset.intersection(*(frozenset(map(key, top)) for top in tops.values())) if tops else frozenset()
+    return T.StructType([f if key(f.name) in everywhere else optional(f) for f in schema])
+
+
+def _told_by_footers(spark: SparkSession, place: Place, options: Mapping[str, Any]) -> T.StructType:
+    """The columns of Parquet files: Spark has no type for times in nanoseconds."""
+    before = str(spark.conf.get(_NANOS_AS_LONG))
+    spark.conf.set(_NANOS_AS_LONG, "true")
+    try:
+        schema = _reader(spark, "parquet", options).load(place.pattern).schema
+    finally:
+        spark.conf.set(_NANOS_AS_LONG, before)
+    numbers = {f.name for f in schema if isinstance(f.dataType, T.LongType)}
+    if not numbers:
+        return schema
+    paths = [file.path for file in found(spark, place, options)]
+    nanos = frozenset[str]().union(*nanoseconds(spark, paths).values())
+    return T.StructType([T.StructField(f.name, T.TimestampType()) if f.name.lower() in nanos else f for f in schema])
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as it was found."""
+
+    path: str
+    size: int
+    changed: int
+    """When, in milliseconds."""
+
+
+def found(spark: SparkSession, place: Place, options: Mapping[str, Any]) -> list[File]:
+    """The files in a place, none of them read."""
+    only = in_all_folders(finding(without(options, FOLLOWING)))
+    rows = spark.read.format("binaryFile").options(**only).load(place.pattern)
+    return listed(rows._jdf.queryExecution().analyzed().collectLeaves().apply(0), place)
+
+
+def in_all_folders(options: Mapping[str, Any]) -> dict[str, Any]:
+    """These options, to find files in all folders below a place."""
+    return without(options, ["recursiveFileLookup"]) | {"recursiveFileLookup": True}
+
+
+def listed(leaf: JavaObject, place: Place) -> list[File]:
+    """The files that a relation reads, without those in folders that do not count."""
+    statuses = leaf.relation().location().allFiles()
+    files = []
+    for i in range(statuses.size()):
+        status = statuses.apply(i)
+        path = status.getPath().toString()
+        if place.has(path):
+            files.append(File(path, int(status.getLen()), int(status.getModificationTime())))
+    return files
+
+
+@contextmanager
+def _named(path: str, kind: str) -> Iterator[None]:
+    """Errors that are raised inside with what cannot be read."""
     try:
         with plain_errors():
-            reader = spark.read.format(kind).options(**OPTIONS[kind])
-            reader = reader.schema(schema) if schema else reader.options(**_INFER.get(kind, {}))
-            df = _with_instants(reader.load(_literal(path)))
+            yield
     except Error as error:
-        kind = "JSON lines, one object a line" if kind == "json" else kind
-        raise SourceError(f"cannot read {path} as {kind}: {error}") from None
-    if not df.columns:
-        raise SourceError(f"{path} is empty: it has no columns")
-    return df
+        what = "JSON lines, one object a line" if kind == "json" else kind
+        raise SourceError(f"cannot read {path} as {what}: {error}") from None
 
 
 def format_of(path: str) -> str:
@@ -109,19 +218,3 @@ def _files(path: str) -> Iterator[str]:
 
 def _local(path: str) -> str:
     return os.path.expanduser(path)
-
-
-def literal(path: str) -> str:
-    """The name of a file for Spark, to which brackets in it would be a pattern."""
-    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
-
-
-def _literal(path: str) -> str:
-    place = _local(path)
-    return literal(place) if os.path.exists(place) else place
-
-
-def _with_instants(df: DataFrame) -> DataFrame:
-    """The rows with wall-clock times as points in time: most files do not mean the difference."""
-    local = [name for name, type_ in df.dtypes if type_ == "timestamp_ntz"]
-    return df.withColumns({name: F.col(f"`{name}`").cast("timestamp") for name in local}) if local else df

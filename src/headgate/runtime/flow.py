@@ -210,6 +210,11 @@ class Flow:
         """The names of the queries."""
         return list(self._queries)
 
+    @property
+    def numbered(self) -> frozenset[str]:
+        """The streams whose tuples have arrival numbers."""
+        return frozenset[str]().union(*(query.numbered for query in self._queries.values()))
+
     def _definition(self) -> Callable[[Manifest | None], tuple[Loop, Inputs]]:
         """What makes that which runs the queries that there are now, whatever changes meanwhile.
 
@@ -221,7 +226,7 @@ class Flow:
 
         def prepare(manifest: Manifest | None) -> tuple[Loop, Inputs]:
             loop = Loop(self._spark, self.checkpoint, self._schemas, self._rules, *parts, anew, manifest, overload)
-            return loop, Inputs(self._spark, self._sources, self._schemas, needed)
+            return loop, Inputs(self._spark, self._sources, self._schemas, needed, loop.numbered)
 
         return prepare
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: What Spark puts in front of the paths of this machine, which it leaves as they are.
 _HERE = "file:"
 #: Written by versions of Spark that had another calendar for early times.
 _OLD_CALENDAR = b"org.apache.spark.legacyDateTime"
 _WHOLE_NUMBERS = ("INT32", "INT64")
+#: Such a column in the text of a schema.
+_NANOS = re.compile(r"^  \w+ int64 (.+) \(TIMESTAMP\(NANOS,\w+\)\)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -81,3 +89,43 @@ def _is_placed(column: pq.ColumnSchema) -> bool:
         case "None":
             return column.physical_type in _WHOLE_NUMBERS
     return False
+
+
+def nanoseconds(spark: SparkSession, paths: Sequence[str]) -> dict[str, frozenset[str]]:
+    """The columns of each file, in lower case, that have times in nanoseconds.
+
+    Elsewhere than on this machine a look takes long, and the first file speaks for all: it is rare that they differ,
+    and where they do, Spark refuses those that have others.
+    """
+    here = [path.startswith(_HERE) for path in paths]
+    first = _nanos_elsewhere(spark, paths[here.index(False)]) if False in here else frozenset()
+    return {path: _nanos_here(path) if own else first for path, own in zip(paths, here, strict=True)}
+
+
+def _nanos_here(path: str) -> frozenset[str]:
+    try:
+        schema = pq.read_metadata(path.removeprefix(_HERE)).schema
+    except (OSError, pa.ArrowException):
+        return frozenset()  # If it cannot be read, Spark says so.
+    columns = (schema.column(i) for i in range(len(schema)))
+    return frozenset(c.path.lower() for c in columns if c.physical_type == "INT64" and _is_nanos(c))
+
+
+def _is_nanos(column: pq.ColumnSchema) -> bool:
+    return column.logical_type.type == "TIMESTAMP" and "nanoseconds" in column.logical_type.to_json()
+
+
+def _nanos_elsewhere(spark: SparkSession, path: str) -> frozenset[str]:
+    jvm: Any = spark._jvm
+    try:
+        file = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(
+            jvm.org.apache.hadoop.fs.Path(path), spark._jsparkSession.sessionState().newHadoopConf()
+        )
+        reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(file)
+        try:
+            schema = reader.getFooter().getFileMetaData().getSchema().toString()
+        finally:
+            reader.close()
+    except Py4JJavaError:
+        return frozenset()
+    return frozenset(name.lower() for name in _NANOS.findall(schema))

@@ -42,7 +42,8 @@ class Leftover:
     def __init__(
         self, outlets: Sequence[Outlet], watches: Sequence[Watch], stages: Mapping[str, Stage], lateness: Lateness
     ) -> None:
-        self._outlets, self._watches, self._stages, self._lateness = outlets, watches, stages, lateness
+        self._outlets, self._stages, self._lateness = outlets, stages, lateness
+        self._watches = {watch.stream: watch for watch in watches}
 
     def late(self, batches: Batches, figures: Mapping[str, Any], manifest: Manifest, batch: int) -> dict[str, int]:
         """Late tuples by query: a job of its own, if there are any."""
@@ -51,7 +52,8 @@ class Leftover:
             bounds = self._lateness.of(manifest, stream, figures)
             if not bounds:
                 continue
-            df = sound(pieces)
+            watch = self._watches.get(stream)
+            df = sound(pieces, watch.is_good(pieces[0]) if watch is not None else None)
             conditions: dict[str, list[str]] = {}
             for name in bounds:
                 condition = self._lateness.condition(manifest, df, name, stream)
@@ -68,7 +70,7 @@ class Leftover:
     def bad(self, batches: Batches, figures: Mapping[str, Any], batch: int) -> dict[str, int]:
         """Bad tuples by stream; malformed ones are delivered with their record."""
         counts = {name: figures.get(figure(name, "bad")) or 0 for name in batches}
-        for watch in (w for w in self._watches if counts.get(w.stream)):
+        for watch in (w for w in self._watches.values() if counts.get(w.stream)):
             for sink in self._sinks("bad", watch.stream):
                 df = together(batches[watch.stream])
                 rows = df.where(watch.is_bad(df)).withColumnRenamed(MALFORMED, RECORD)
@@ -79,7 +81,7 @@ class Leftover:
         """Tuples that were left out, by query."""
         counts = left_out.counted(figures)
         for query, own in counts.items():
-            for watch in (w for w in self._watches if own.get(w.stream)):
+            for watch in (w for w in self._watches.values() if own.get(w.stream)):
                 for sink in self._sinks("shed", query):
                     sink.deliver(left_out.tuples(query, watch), f"{query}-shed-{watch.stream}", batch)
         return {query: sum(own.values()) for query, own in counts.items()}

@@ -95,7 +95,7 @@ class Level:
     def state_schema(self) -> StructType:
         """The columns of the state."""
         frames = {watch.stream: [self._frames[watch.stream]] for watch in self.watches}
-        watches = [Watch(w.stream, w.attribute, marked=w.marked, figures=False) for w in self.watches]
+        watches = [_judged(watch) for watch in self.watches]
         rows = ingested(frames, self.tables, watches, {})
         kept = partial_rows(rows, kept_columns(rows.columns))
         assert kept is not None
@@ -124,6 +124,11 @@ def levels(
         read = dict.fromkeys(s for stage in own.values() for s in stage.streams)
         looked_for = list(watches) if depth == 0 else []
         others = [name for name in read if depth > 0 or name not in known]
-        looked_for += [Watch(name, None, marked=name in known and known[name].marked, figures=False) for name in others]
+        looked_for += [_judged(known[name]) if name in known else Watch(name, None, figures=False) for name in others]
         found.append(Level(depth, own, tables, looked_for, frames, {stage.name: stage for stage in stages}))
     return found
+
+
+def _judged(watch: Watch) -> Watch:
+    """What tells which tuples of a stream are bad, of which no more is to be known."""
+    return Watch(watch.stream, watch.attribute, marked=watch.marked, figures=False)

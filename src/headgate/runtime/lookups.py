@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from headgate.errors import Error, FlowError
 from headgate.runtime.failures import plain_errors
-from headgate.runtime.files import OPTIONS
+from headgate.runtime.files import File, found
+from headgate.runtime.reading import Mode, Reader
 from headgate.runtime.sources import Files
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class _Held:
     """A table as it was read, and the files that it was read from."""
 
     rows: DataFrame
-    files: Any
+    files: Sequence[File]
 
 
 @dataclass
@@ -62,9 +63,11 @@ class Tables:
         known = self._held.get(name)
         try:
             with plain_errors():
-                rows, files = self._listed(name, source)
+                reader = source.reader(self.spark, self.schemas[name], Mode.FAILFAST)
+                files = found(self.spark, reader.place, source.options)
                 if known is not None and known.files == files:
                     return known.rows
+                rows = self._read(reader, files)
                 _hold(rows)
         except Error as error:
             # Files are often replaced one by one: what was there before serves until the new ones can be read.
@@ -77,17 +80,13 @@ class Tables:
         self._held[name] = _Held(rows, files)
         return rows
 
-    def _listed(self, name: str, source: Files) -> tuple[DataFrame, Any]:
-        """The rows of a table, not read yet, and the files that they are in, with size and time."""
-        reader = self.spark.read.format(source.format).schema(self.schemas[name])
-        # A record that does not fit is told at once, while the table as it was is still there. To Spark, two reads of
-        # one path are the same, and what it holds of the one serves the other: the number tells them apart.
+    def _read(self, reader: Reader, files: Sequence[File]) -> DataFrame:
+        """The rows of a table. A record that does not fit is told at once, while the table as it was is still there."""
+        # To Spark, two reads of one path are the same, and what it holds of the one serves the other: the number tells
+        # them apart.
         self._reads += 1
-        own = {"mode": "FAILFAST", "read": self._reads}
-        rows = reader.options(**{**OPTIONS[source.format], **own, **source.options}).load(source.path)
-        statuses = rows._jdf.queryExecution().analyzed().collectLeaves().apply(0).relation().location().allFiles()
-        found = [statuses.apply(i) for i in range(statuses.size())]
-        return rows, sorted((str(f.getPath()), int(f.getLen()), int(f.getModificationTime())) for f in found)
+        reader = replace(reader, options={**reader.options, "read": self._reads})
+        return reader.rows([file.path for file in files], reader.schema.names, whole=True)
 
 
 def _hold(rows: DataFrame) -> None:

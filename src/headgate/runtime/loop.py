@@ -40,7 +40,7 @@ from headgate.operators.ingest import (
     partial_rows,
 )
 from headgate.operators.lower import lower
-from headgate.operators.numbering import with_row_numbers
+from headgate.operators.numbering import with_arrival_numbers
 from headgate.operators.sql import quoted, stacked
 from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE
 from headgate.plan.stages import origins, tables_of
@@ -55,7 +55,7 @@ from headgate.progress import (
     ranks,
 )
 from headgate.progress.place import from_spark, read, written
-from headgate.runtime.answers import Answers, empty
+from headgate.runtime.answers import Answers
 from headgate.runtime.changes import check_columns, used_columns, with_added, without_dropped
 from headgate.runtime.closings import (
     Punctuated,
@@ -79,7 +79,7 @@ from headgate.runtime.leaving import kept as left_out_for
 from headgate.runtime.leftover import Batches, Leftover, Outlet
 from headgate.runtime.level import Level, levels
 from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
-from headgate.runtime.pieces import sound, together
+from headgate.runtime.pieces import empty, sound, together
 from headgate.runtime.samples import Sample, narrowed, only_figures, sample
 from headgate.runtime.shedding import Shedding
 from headgate.runtime.sinks import MemorySink
@@ -143,8 +143,9 @@ class Loop:
         self._texts, self._anew, self._tables = dict(texts), anew, tables
         self._frames = {name: empty(spark, schema) for name, schema in (schemas | tables.schemas).items()}
         self.stages = {stage.name: stage for query in queries.values() for stage in query.stages}
-        self._numbered = frozenset[str]().union(*(query.numbered for query in queries.values()))
-        for name in self._numbered:
+        self.numbered = frozenset[str]().union(*(query.numbered for query in queries.values()))
+        """The streams whose tuples have arrival numbers."""
+        for name in self.numbered:
             self._frames[name] = self._frames[name].withColumn(ROW_NUM, F.lit(0).cast("bigint"))
         for query in queries.values():
             for stage in query.stages[:-1]:
@@ -156,11 +157,12 @@ class Loop:
                 rule.punctuated_by if rule else None,
                 rule.by if rule else None,
                 marked=MALFORMED in self._frames[name].columns,
-                numbered=name in self._numbered,
+                numbered=name in self.numbered,
                 ranked=ranks(rule.slack_rows) if rule and rule.slack_rows is not None else (),
             )
             for name, rule in rules.items()
         ]
+        self._good = {watch.stream: watch.is_good(self._frames[watch.stream]) for watch in self._watches}
         # What the flow is at may not be on disk yet, where one change follows another.
         self.manifest = manifest or self._manifests.last()
         self._columns = used_columns(queries)
@@ -249,8 +251,7 @@ class Loop:
         self._keeping.drops = JoinDrops(self.shedding.joins.completed(decision["shed"]["joins"]), self.batch)
         with plain_errors(), ThreadPoolExecutor(1) as aside, ExitStack() as held_back:
             watch.lap("decide")
-            pieces = {name: [piece.df for piece in own.pieces] for name, own in found.items()}
-            batches = {name: self._with_numbers(name, own) for name, own in pieces.items()}
+            batches = {name: self._with_numbers(name, own) for name, own in found.items()}
             first, tables = self.levels[0], self._tables.now(self._looked_into)
             streams = self._looked_up(first, batches, tables)
             # Joins need not wait for punctuation. Whether tuples are late is found out meanwhile.
@@ -352,8 +353,10 @@ class Loop:
         for name, stage in reversed([i for level in self.levels for i in level.looking_up.items()]):
             passed_on.update(dict.fromkeys(stage.streams, reduced[name] + passed_on[name]))
         by_group = Counter(watch.stream for watch in self._watches if watch.by is not None)
-        # How many tuples came, and how far they got, is told by a table, or else by a look of its own.
-        return {name: (reduced[name] or 1) + passed_on[name] + by_group[name] for name in self._frames}
+        # How many tuples came, and how far they got, is told by a table, or else by a look of its own. Those that have
+        # numbers are counted first.
+        reads = {name: (reduced[name] or 1) + passed_on[name] + by_group[name] for name in self._frames}
+        return {name: count + (name in self.numbered) for name, count in reads.items()}
 
     def has_ended(self, stream: str) -> bool:
         """Whether a bounded stream has been read."""
@@ -518,7 +521,7 @@ class Loop:
         passed_on = {
             s for stage in self.stages.values() if stage.aggregate is None or stage.holds for s in stage.streams
         }
-        for watch in (w for w in self._watches if w.stream in found.keys() - self._numbered):
+        for watch in (w for w in self._watches if w.stream in found.keys() - self.numbered):
             own = found[watch.stream]
             taken = sample(first, watch, own, sampling, until) or only_figures(first, watch, own, sampling)
             if taken is None and watch.stream not in passed_on:
@@ -527,22 +530,21 @@ class Loop:
                 samples[watch.stream] = taken
         return samples
 
-    def _with_numbers(self, stream: str, pieces: Sequence[DataFrame]) -> Sequence[DataFrame]:
-        """The tuples of a stream with their arrival numbers, if any query needs them; malformed records have none.
+    def _with_numbers(self, stream: str, own: Read) -> Sequence[DataFrame]:
+        """The tuples of a stream with their arrival numbers, if any query needs them; bad ones have none.
 
         A batch that is run again reads the same files in the same order, and so gives the same numbers.
         """
-        if stream not in self._numbered:
+        pieces = [piece.df for piece in own.pieces]
+        if stream not in self.numbered:
             return pieces
-        numbered = with_row_numbers(sound(pieces), ROW_NUM, self.manifest.numbered.get(stream, 0))
-        if MALFORMED not in self._frames[stream].columns:
-            return [numbered]
-        malformed = together(pieces).where(f"{MALFORMED} IS NOT NULL")
-        return [stacked([numbered, malformed])]
+        df, good, first = together(pieces), self._good[stream], self.manifest.numbered.get(stream, 0)
+        rows, others = with_arrival_numbers(df, ROW_NUM, first, good, own.place, own.order)
+        return [stacked([rows, df.where(f"NOT coalesce({good}, false)").drop(*own.place)])] if others else [rows]
 
     def _counted(self, manifest: Manifest, batches: Batches, figures: Mapping[str, Any]) -> Manifest:
         """The manifest with the arrival numbers that have been given."""
-        more = {name: figures[figure(name, "numbered")] or 0 for name in self._numbered & batches.keys()}
+        more = {name: figures[figure(name, "numbered")] or 0 for name in self.numbered & batches.keys()}
         return replace(
             manifest, numbered=manifest.numbered | {n: manifest.numbered.get(n, 0) + c for n, c in more.items()}
         )
@@ -587,7 +589,7 @@ class Loop:
         self._propagated = self.punctuation(now, manifest.ended)
         idle = {name for name, tracker in self.trackers.items() if tracker.is_idle(now)}
         streams: dict[str, Punctuation | Reached] = dict(self._propagated)
-        for name in self._numbered:
+        for name in self.numbered:
             p = self._propagated.get(name)
             at: dict[str, Punctuation] = {ROW_NUM: manifest.numbered.get(name, 0)}
             if name in self.trackers:
@@ -615,7 +617,7 @@ class Loop:
 
     def _inputs(self, streams: Iterable[str], batches: Batches) -> dict[str, DataFrame]:
         """The tuples of streams in a batch; of one without any, its columns."""
-        return {s: sound(batches.get(s, [self._frames[s]])) for s in streams}
+        return {s: sound(batches.get(s, [self._frames[s]]), self._good.get(s)) for s in streams}
 
     def _close(
         self,

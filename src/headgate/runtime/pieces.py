@@ -10,9 +10,13 @@ from pyspark.sql import DataFrame
 
 from headgate.operators.estimates import tossed
 from headgate.operators.ingest import MALFORMED
+from headgate.operators.sql import ddl, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,25 @@ class Read:
     amount: float | None = None
     files: Sequence[str] = ()
     """The Parquet files that it is."""
+    place: Sequence[str] = ()
+    """The columns that say which part of which file a tuple is from, if its tuples are to be in order."""
+    order: Sequence[str] | None = None
+    """The files in their order, if it is not that of these columns."""
 
 
 def together(pieces: Sequence[DataFrame]) -> DataFrame:
-    """All tuples of a stream in a batch, with malformed records."""
+    """All tuples of a stream in a batch, with bad ones."""
     return reduce(DataFrame.union, pieces)
 
 
-def sound(pieces: Sequence[DataFrame]) -> DataFrame:
-    """The tuples of a stream in a batch, without malformed records."""
+def sound(pieces: Sequence[DataFrame], good: str | None) -> DataFrame:
+    """The tuples of a stream in a batch that are `good`, which is SQL, or all of them."""
     df = together(pieces)
-    return df.where(f"{MALFORMED} IS NULL").drop(MALFORMED) if MALFORMED in df.columns else df
+    return (df if good is None else df.where(good)).drop(MALFORMED)
+
+
+def empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A DataFrame without rows."""
+    # Not by createDataFrame, which would make this session the active one of the caller.
+    columns = (f"CAST(NULL AS {ddl(f.dataType)}) AS {quoted(f.name)}" for f in schema)
+    return spark.range(0).selectExpr(*columns)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import re
 import threading
-import time
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.errors import Error, FlowError, StateError
+from headgate.errors import Error, FlowError, SourceError, StateError
 from headgate.operators.filling import filled
 from headgate.operators.sql import quoted, stacked
 from headgate.plan.catalog import did_you_mean
@@ -25,6 +25,7 @@ from headgate.plan.nodes import WINDOW_START
 from headgate.progress.place import read as read_place
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.pieces import Piece, Read
+from headgate.runtime.reading import FILE, PLACE, has_place, with_place
 from headgate.runtime.sinks import CallSink, ParquetSink
 from headgate.runtime.splitting import split_as_decided
 from headgate.runtime.telling import status
@@ -47,6 +48,8 @@ AVAILABLE_NOW = "available now"
 #: What can be had, and what of.
 _OUTPUTS = {"answers": "query", "late": "query", "shed": "query", "bad": "stream"}
 _STREAM = "_hg_stream"
+#: So often, in seconds, it is looked whether the places of streams are still there.
+_LOOK = 2.0
 #: Spark knows sources by their place, or, if told to, by name.
 _EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 _OFFSETS = "spark.sql.streaming.offsetLog.formatVersion"
@@ -61,6 +64,8 @@ class Inputs:
     sources: Mapping[str, Source | DataFrame]
     schemas: Mapping[str, StructType]
     needed: Mapping[str, list[str]]
+    numbered: frozenset[str]
+    """Those whose tuples have to be in order."""
 
     @property
     def bounded(self) -> dict[str, DataFrame]:
@@ -113,11 +118,29 @@ class Inputs:
             source.stream(self.spark, self._reader(name)).where(F.lit(False)).select(F.lit(name).alias(_STREAM))
             for name, source in self.direct.items()
         ]
+        passed = {name: self._passed(name) for name in self.streaming}
         given = [
-            df.select(F.lit(name).alias(_STREAM), F.struct(*map(quoted, self.needed[name])).alias(name))
-            for name, df in self.streaming.items()
+            df.select(F.lit(name).alias(_STREAM), F.struct(*map(quoted, columns)).alias(name))
+            for name, (df, columns) in passed.items()
         ]
         return stacked([*found, *given])
+
+    def _passed(self, name: str) -> tuple[DataFrame, list[str]]:
+        """A streaming DataFrame, and which of its columns are passed on."""
+        df, needed = self.streaming[name], self.needed[name]
+        return (with_place(df), [*needed, *PLACE]) if name in self.in_order else (df, needed)
+
+    @cached_property
+    def in_order(self) -> frozenset[str]:
+        """The streaming DataFrames whose rows say in which order they came, as they are asked to."""
+        return frozenset(n for n, df in self.streaming.items() if n in self.numbered and has_place(df))
+
+    def gone(self, before: Collection[str]) -> list[str]:
+        """The streams whose place is gone; an error for one that was gone `before`, as it may be a moment's matter."""
+        found = {name: place for name, s in self.direct.items() if (place := s.gone(self.spark)) is not None}
+        for name in (name for name in found if name in before):
+            raise SourceError(f"stream {name}: {found[name]} is gone, and the flow stops; put it back, and start again")
+        return list(found)
 
     @contextmanager
     def batches(self, df: DataFrame, query: StreamingQuery, reads: Mapping[str, int]) -> Iterator[dict[str, Read]]:
@@ -145,11 +168,16 @@ class Inputs:
         if self.direct:
             leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
             for i, (name, source) in enumerate(self.direct.items()):
-                read = source.read(self.spark, self.schemas[name], self.needed[name], leaves.apply(i))
+                leaf = leaves.apply(i)
+                read = source.read(self.spark, self.schemas[name], self.needed[name], leaf, name in self.numbered)
                 if read.pieces:
                     found[name] = read
         for name in self.streaming:
-            found[name] = Read([Piece(df.where(f"{_STREAM} = '{name}'").select(f"{name}.*"))])
+            rows = df.where(f"{_STREAM} = '{name}'").select(f"{name}.*")
+            placed = FILE in rows.columns
+            if placed and name not in self.numbered:
+                placed, rows = False, rows.drop(*PLACE)
+            found[name] = Read([Piece(rows)], place=PLACE if placed else ())
         return found
 
 
@@ -181,6 +209,7 @@ class Run:
         self._error: BaseException | None = None
         self._stopping = False
         self._ticker: threading.Thread | None = None
+        self._over = threading.Event()
         self._asking = threading.RLock()
         self._changer = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-{self.name}-changes")
         self._next_change: Future[None] | None = None
@@ -197,7 +226,7 @@ class Run:
             once = trigger == AVAILABLE_NOW
             self._loop.waits = not once
             self._begin({"availableNow": True} if once else {"processingTime": trigger or "0 seconds"})
-            if not once and any(t.rule.idle is not None for t in self._loop.trackers.values()):
+            if not once:
                 self._ticker = threading.Thread(target=self._tick, daemon=True, name=f"headgate-{self.name}")
                 self._ticker.start()
         return self
@@ -259,14 +288,16 @@ class Run:
                 raise
 
     def _tick(self) -> None:
-        """In a lull no batch comes, so progress with the wall clock needs batches of its own."""
+        """In a lull no batch comes: progress with the wall clock needs some of its own, and places may be gone."""
         assert self._query is not None
-        pause = min(t.rule.idle for t in self._loop.trackers.values() if t.rule.idle is not None) / 4e6
+        idle = [t.rule.idle / 4e6 for t in self._loop.trackers.values() if t.rule.idle is not None]
+        pause = min(max(min(idle, default=_LOOK), 0.05), _LOOK)
+        gone: list[str] = []
         try:
-            while not self._stopping and self._query.isActive:
-                time.sleep(min(max(pause, 0.05), 5.0))
+            while not self._over.wait(pause) and self._query.isActive:
+                gone = self._inputs.gone(gone)
                 with self._lock:
-                    if not self._stopping and self._loop.is_due():
+                    if idle and not self._stopping and self._loop.is_due():
                         self._loop.run({}, None)
         except BaseException as error:
             self._error = error
@@ -310,6 +341,8 @@ class Run:
             if missing := set(needed[stream]) - set(self._inputs.needed[stream]):
                 columns = ", ".join(sorted(missing))
                 raise FlowError(f"stream {stream} does not pass on {columns} yet: stop the flow, and start it again")
+            if stream in self._flow.numbered - self._inputs.numbered and has_place(self._inputs.streaming[stream]):
+                raise FlowError(f"stream {stream} does not pass on its order yet: stop the flow, and start it again")
 
     def _change(self) -> Future[None]:
         """Lets what has been asked for come about; one that waits for its turn will do for several."""
@@ -355,6 +388,7 @@ class Run:
         """Stops after the batch that is running."""
         with self._lock:
             self._stopping = True
+        self._over.set()
         if self._query is not None:
             self._query.stop()
         if self._ticker is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,9 @@ from headgate.plan.stages import continuous
 from headgate.progress import Rule
 from headgate.runtime import sinks, sources
 from headgate.runtime.failures import plain_errors
-from headgate.runtime.files import OPTIONS
+from headgate.runtime.files import READABLE
 from headgate.runtime.flow import Flow
+from headgate.runtime.options import FORMAT_OPTIONS, without, wrong_reading
 from headgate.shedding.policy import Policy, check_policy, check_tuples_shed, estimate, exact, sample, subset
 
 if TYPE_CHECKING:
@@ -86,11 +87,14 @@ def check_script(script: Script) -> None:
     if not script.queries:
         raise ScriptError("the script has no query to run: add CREATE QUERY name AS SELECT ...")
     for stream in script.streams:
-        _known(stream)
+        if _known(stream) is None:
+            _check_reading(stream)
         _rule(stream)
     for table in script.tables:
-        if table.statement.format.lower() in OPTIONS:
+        if table.statement.format.lower() in READABLE:
             _files(table, table.statement.format.lower())
+        else:
+            _check_reading(table)
     for query in script.queries:
         _policy(query)
         continuous(query.name, query.plan, _strategy(query))
@@ -109,7 +113,7 @@ def _known(stream: ScriptStream) -> sources.Source | None:
     format_ = stream.statement.format.lower()
     if format_ == "packets":
         return _packets(stream)
-    return _files(stream, format_) if format_ in OPTIONS else None
+    return _files(stream, format_) if format_ in READABLE else None
 
 
 def _packets(stream: ScriptStream) -> sources.Packets:
@@ -128,20 +132,20 @@ def _packets(stream: ScriptStream) -> sources.Packets:
 def _files(given: ScriptStream | ScriptTable, format_: str) -> sources.Files:
     what, options = _called(given), given.statement.options_dict
     path = _path(f"{what}: FROM {format_}", given.statement.path, options)
-    limit = {}
+    most = None
     if isinstance(given, ScriptStream) and _MOST_FILES in options:
-        limit = _checked(what, "option", {_MOST_FILES: options.pop(_MOST_FILES)}, {_MOST_FILES: int})
+        most = _checked(what, "option", {_MOST_FILES: options.pop(_MOST_FILES)}, {_MOST_FILES: int})[_MOST_FILES]
+    _check_reading(given, [_MOST_FILES] if isinstance(given, ScriptStream) else [])
     try:
-        files = sources.files(path, format_, _schema(given), **limit)
+        return sources.files(path, format_, _schema(given), most, **options)
     except Error as error:
-        raise ScriptError(f"{what}: {error}") from None
-    return replace(files, options=options)
+        raise ScriptError(f"{what}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def _rows(table: ScriptTable, spark: SparkSession) -> sources.Files | DataFrame:
     """The rows of a table: files that are read anew when they change, or whatever else Spark reads for each batch."""
     place = table.statement
-    if place.format.lower() in OPTIONS:
+    if place.format.lower() in READABLE:
         return _files(table, place.format.lower())
     try:
         with plain_errors():
@@ -149,6 +153,17 @@ def _rows(table: ScriptTable, spark: SparkSession) -> sources.Files | DataFrame:
             return rows.select(*(rows[quoted(f.name)].cast(f.type).alias(f.name) for f in table.source.fields))
     except Error as error:
         raise type(error)(f"{_called(table)}: {error}") from None
+
+
+def _check_reading(given: ScriptStream | ScriptTable, others: Sequence[str] = ()) -> None:
+    """Raises an error about an option that is none of a format of Spark's own."""
+    options = without(given.statement.options_dict, [_MOST_FILES, "path"] if others else ["path"])
+    format_ = given.statement.format.lower()
+    wrong = (
+        wrong_reading(format_, options, isinstance(given, ScriptStream), others) if format_ in FORMAT_OPTIONS else None
+    )
+    if wrong is not None:
+        raise ScriptError(f"{_called(given)}: {wrong}")
 
 
 def _called(given: ScriptStream | ScriptTable) -> str:
@@ -237,13 +252,22 @@ def _sink(sink: ScriptSink) -> sinks.Sink:
         case "console" | "memory" if sink.path is not None:
             raise ScriptError(f"{what}: {format_} takes no path: leave '{sink.path}' out")
         case "console":
-            return sinks.console(**_checked(what, "option", options, {"rows": int}))
+            rows = _checked(what, "option", options, {"rows": int})
+            return _made(what, lambda: sinks.console(**rows))
         case "memory":
             _checked(what, "option", options, {})
             return sinks.memory()
         case _:
-            path_option = {} if sink.path is None else {"path": sink.path}
-            return sinks.FormatSink(sink.format, options | path_option)
+            if sink.path is not None:
+                options["path"] = _path(f"{what}: INTO {sink.format}", sink.path, options)
+            return _made(what, lambda: sinks.format(sink.format, **options))
+
+
+def _made(what: str, make: Callable[[], sinks.Sink]) -> sinks.Sink:
+    try:
+        return make()
+    except Error as error:
+        raise ScriptError(f"{what}: {str(error).partition(': ')[2]}") from None
 
 
 # Both
@@ -251,6 +275,8 @@ def _sink(sink: ScriptSink) -> sinks.Sink:
 
 def _path(what: str, path: str | None, options: dict[str, OptionValue]) -> str:
     """The path behind a format, or the one among its options, which is taken out of them."""
+    if path and "path" in options:
+        raise ScriptError(f"{what} has two paths: leave the option path out")
     path = path or str(options.pop("path", ""))
     if not path:
         raise ScriptError(f"{what} needs a path: write it in quotes behind the format")

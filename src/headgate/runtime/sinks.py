@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.errors import AnalysisException
 
 from headgate.errors import FlowError
+from headgate.plan.catalog import did_you_mean
 from headgate.runtime.folder import Folder
 from headgate.runtime.manifest import batch_name
+from headgate.runtime.options import value_of, without, wrong_writing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_PARTITION_BY = "partitionBy"
 
 
 class Sink(Protocol):
@@ -63,12 +68,22 @@ class FormatSink:
     options: dict[str, Any] = field(default_factory=dict)
 
     def deliver(self, answers: DataFrame, name: str, batch: int) -> None:
-        options = {"txnAppId": name, "txnVersion": batch, **self.options}
-        answers.write.format(self.format).mode("append").options(**options).save()
+        options = {"txnAppId": name, "txnVersion": batch, **without(self.options, [_PARTITION_BY])}
+        if missing := [column for column in self._partition_by if column.lower() not in _lower(answers.columns)]:
+            hint = did_you_mean(missing[0], answers.columns)
+            raise FlowError(f"the {self.format} sink of {name}: partitionBy has no column {missing[0]}: {hint}")
+        writer = answers.write.format(self.format).mode("append").options(**options)
+        (writer.partitionBy(self._partition_by) if self._partition_by else writer).save()
+
+    @property
+    def _partition_by(self) -> list[str]:
+        """The columns that tell which folder an answer goes to."""
+        given = value_of(self.options, _PARTITION_BY, ())
+        return [column.strip() for column in given.split(",")] if isinstance(given, str) else list(given)
 
     def delivered(self, spark: SparkSession, name: str) -> DataFrame | None:
         try:
-            return spark.read.format(self.format).options(**self.options).load()
+            return spark.read.format(self.format).options(**without(self.options, [_PARTITION_BY])).load()
         except AnalysisException as error:
             if error.getCondition() == "PATH_NOT_FOUND":  # It is made by the first answers.
                 return None
@@ -126,18 +141,34 @@ class ConsoleSink:
         return None
 
 
-def parquet(path: str) -> ParquetSink:
+def _lower(names: Iterable[str]) -> set[str]:
+    return {name.lower() for name in names}
+
+
+def parquet(path: str | os.PathLike[str]) -> ParquetSink:
     """Parquet files in a folder; `spark.read.parquet(path)` reads what has been delivered."""
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise FlowError(f"hg.sinks.parquet: path={path!r} has to be the name of a folder, as text")
     return ParquetSink(str(path).rstrip("/"))
 
 
-def format(name: str, **options: Any) -> FormatSink:  # noqa: A001 - the word that Spark has for it
-    """Any format that Spark can write, with its options."""
-    return FormatSink(name, options)
+def format(name: str, /, **options: Any) -> FormatSink:  # noqa: A001 - the word that Spark has for it
+    """Any format that Spark can write, with its options; `partitionBy` names columns that folders are made of.
+
+    >>> format("parquet", path="out", partitionby="k", compresion="zstd")
+    Traceback (most recent call last):
+    headgate.errors.FlowError: hg.sinks.format('parquet'): unknown option compresion: did you mean compression?
+    """
+    wrong = wrong_writing(name, options, others=("path",))
+    if wrong is not None:
+        raise FlowError(f"hg.sinks.format({name!r}): {wrong}")
+    return FormatSink(name, {name: value for name, value in options.items() if value is not None})
 
 
 def table(name: str) -> TableSink:
     """A table of Spark's catalog."""
+    if not isinstance(name, str) or not name:
+        raise FlowError(f"hg.sinks.table: {name!r} has to be the name of a table, as text")
     return TableSink(name)
 
 
@@ -148,6 +179,8 @@ def memory() -> MemorySink:
 
 def console(rows: int = 20) -> ConsoleSink:
     """Printed to the terminal."""
+    if type(rows) is not int or rows < 1:
+        raise FlowError(f"hg.sinks.console: rows={rows!r}: give one or more, as a whole number")
     return ConsoleSink(rows)
 
 

@@ -8,24 +8,28 @@ taken from Spark's plan, and an ordinary read gets it.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headgate.errors import SourceError
+from pyspark.sql.types import StringType, StructField, StructType
+
+from headgate.errors import Error, SourceError
 from headgate.operators.ingest import MALFORMED
-from headgate.operators.sql import quoted
 from headgate.runtime.failures import plain_errors
-from headgate.runtime.files import OPTIONS, literal, read_files
+from headgate.runtime.files import READABLE, File, in_all_folders, listed, told
+from headgate.runtime.options import FOLLOWING, RECORDS, finding, is_on, value_of, without, wrong_reading
 from headgate.runtime.packets import PacketSource
 from headgate.runtime.pieces import Piece, Read
+from headgate.runtime.reading import FILE, PART, Mode, Place, Reader, columns_of, is_pattern, optional, record_column
 from headgate.runtime.splitting import cores
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
-    from pyspark.sql.types import StructType
 
 
 #: Up to this many bytes of a batch, a shuffle costs more than rows that are made of all tuples for want of it.
@@ -34,6 +38,7 @@ _SMALL = 2 << 20
 _FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 #: With more cores than this, one plan for all of them is better than a piece for each.
 _MOST_PIECES = 8
+_PARAMETERS = ("schema", "max_files_per_batch")
 
 
 class Source(Protocol):
@@ -49,8 +54,16 @@ class Source(Protocol):
     def stream(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
         """The streaming DataFrame that finds the data, from a reader that may have a name."""
 
-    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> Read:
-        """The data of a batch, from the leaf of its plan that stands for the stream, with the `needed` columns."""
+    def read(
+        self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject, ordered: bool
+    ) -> Read:
+        """The data of a batch, from the leaf of its plan that stands for the stream, with the `needed` columns.
+
+        If it is `ordered`, it says in which order its tuples came.
+        """
+
+    def gone(self, spark: SparkSession) -> str | None:
+        """The place that data came from, if it is not there any more: Spark would wait for more of it for ever."""
 
 
 @dataclass(frozen=True)
@@ -68,56 +81,93 @@ class Files:
         return self.format == "parquet"
 
     def schema(self, spark: SparkSession) -> StructType:
-        from pyspark.sql.types import StringType, StructField, StructType
-
         schema = self.columns(spark)
-        return StructType([*schema, StructField(MALFORMED, StringType())]) if self._marks_malformed else schema
+        marked = self.mode(spark, schema, Mode.MARK) is Mode.MARK
+        return StructType([*schema, StructField(MALFORMED, StringType())]) if marked else schema
 
     def columns(self, spark: SparkSession) -> StructType:
-        """The columns of its records."""
-        from pyspark.sql.types import DataType, StructType
-
-        if isinstance(self.given_schema, str):
+        """The columns of its records, and those that folders name."""
+        if self.given_schema is None:
+            return told(spark, self.path, self.format, self.options)
+        schema = columns_of(self.given_schema)
+        try:
             with plain_errors():
-                parsed = DataType.fromDDL(self.given_schema)
-            assert isinstance(parsed, StructType)
-            return parsed
-        if self.given_schema is not None:
-            return self.given_schema
-        return read_files(spark, self.path, self.format).schema
+                place, options = Place.of(spark, self.path, self.options), without(self.options, FOLLOWING)
+                reader = spark.read.format(self.format).schema(schema).options(**options)
+                whole = reader.load(place.pattern).schema if place.depth is not None and place.exists else schema
+        except Error:
+            return schema  # Where folders agree on no columns, files go by the schema, and what they lack is NULL.
+        known = {name.lower() for name in schema.names}
+        return StructType([*schema, *(optional(f) for f in whole if f.name.lower() not in known)])
 
-    @property
-    def _marks_malformed(self) -> bool:
-        """Whether a record that does not fit the schema is passed on as such; a `mode` says what else to do with it."""
-        return self.format in ("csv", "json") and "mode" not in self.options
+    def mode(self, spark: SparkSession, schema: StructType, usual: Mode) -> Mode | None:
+        """What is done with a record that does not fit the schema, if nothing is said of it."""
+        if self.format not in ("csv", "json"):
+            return None
+        given = value_of(self.options, "mode")
+        if given is not None:
+            return Mode[str(given).upper()]
+        own = value_of(self.options, RECORDS) is not None or record_column(spark, self.options) in schema.names
+        return Mode.PERMISSIVE if own else usual
+
+    def reader(self, spark: SparkSession, schema: StructType, usual: Mode) -> Reader:
+        """What reads its files as rows of a schema."""
+        schema = StructType([f for f in schema if f.name != MALFORMED])
+        place = Place.of(spark, self.path, self.options)
+        return Reader(spark, self.format, schema, self.options, place, self.mode(spark, schema, usual))
 
     def stream(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
-        # Only which files there are is asked for: as a row for each of them, nothing of what they hold is read.
-        reader = reader.format("binaryFile").schema(_FILE).options(**self.options)
+        # Only which files there are is asked for: as a row for each of them, nothing of what they hold is read. What
+        # their folders say is not asked for either, as there may be others in the next batch.
+        options = finding(self.options)
+        if str(value_of(options, "cleanSource", "off")).lower() == "off":
+            options = in_all_folders(options)  # It finds files that do not count: these may not be cleaned away.
         if self.max_files_per_batch is not None:
-            reader = reader.option("maxFilesPerTrigger", self.max_files_per_batch)
+            options["maxFilesPerTrigger"] = self.max_files_per_batch
         with plain_errors():
-            return reader.load(self.path)
+            reader = reader.format("binaryFile").schema(_FILE).options(**options)
+            return reader.load(Place.of(spark, self.path, self.options).pattern)
 
-    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> Read:
+    def read(
+        self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject, ordered: bool
+    ) -> Read:
         if leaf.getClass().getSimpleName() != "LogicalRelation":
             return Read([])
-        statuses = leaf.relation().location().allFiles()
-        sizes = {
-            statuses.apply(i).getPath().toString(): int(statuses.apply(i).getLen()) for i in range(statuses.size())
-        }
-        reader = spark.read.format(self.format).schema(schema).options(**self._options())
-        pieces = cores(spark)
-        small = pieces <= _MOST_PIECES and sum(sizes.values()) <= _SMALL
-        columns = [quoted(c) for c in dict.fromkeys((*needed, *([MALFORMED] if self._marks_malformed else [])))]
-        shares = shared_out(sizes, pieces) if small else [list(sizes)]
-        scans = [reader.load([literal(p) for p in paths]).select(columns) for paths in shares if paths]
+        reader = self.reader(spark, schema, Mode.MARK)
+        files = self._found(leaf, reader.place, ordered)
+        if not files:
+            return Read([])
+        sizes = {file.path: file.size for file in files}
+        total = float(sum(sizes.values()))
         parquet = list(sizes) if self.columnar else ()
-        return Read([Piece(scan, small) for scan in scans], float(sum(sizes.values())), parquet)
+        if ordered:
+            rows = reader.rows(list(sizes), needed, placed=True)
+            return Read([Piece(rows)], total, parquet, (FILE, PART), list(sizes))
+        pieces = cores(spark)
+        small = pieces <= _MOST_PIECES and total <= _SMALL
+        scans = [reader.rows(paths, needed) for paths in (shared_out(sizes, pieces) if small else [list(sizes)])]
+        return Read([Piece(scan, small) for scan in scans], total, parquet)
 
-    def _options(self) -> dict[str, Any]:
-        marks = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED} if self._marks_malformed else {}
-        return {**OPTIONS[self.format], **marks, **self.options}
+    def gone(self, spark: SparkSession) -> str | None:
+        return None if is_pattern(self.path) or Place.of(spark, self.path, self.options).exists else self.path
+
+    def _found(self, leaf: JavaObject, place: Place, ordered: bool) -> list[File]:
+        """The files of a batch; if `ordered`, as Spark takes them, and those of the same time by their names."""
+        location = leaf.relation().location()
+        roots = location.rootPaths().distinct()
+        if not ordered and roots.size() == location.allFiles().size():
+            return listed(leaf, place)
+        taken = [path for i in range(roots.size()) if place.has(path := roots.apply(i).toString())]
+        files = {file.path: file for file in listed(leaf, place)}
+        gone = [path for path in taken if path not in files]
+        if gone and not is_on(self.options, "ignoreMissingFiles"):
+            raise SourceError(
+                f"{gone[0]} is gone: the stream had found it, and it is not read yet; put it back, or go on without it"
+                " with the option ignoreMissingFiles=True"
+            )
+        in_order = [files[path] for path in taken if path in files]
+        alike = (sorted(own, key=lambda f: f.path) for _, own in groupby(in_order, key=lambda f: f.changed))
+        return list(chain.from_iterable(alike))
 
 
 def shared_out(sizes: dict[str, int], pieces: int) -> list[list[str]]:
@@ -134,7 +184,7 @@ def shared_out(sizes: dict[str, int], pieces: int) -> list[list[str]]:
 
 
 def files(
-    path: str,
+    path: str | os.PathLike[str],
     format: str = "parquet",  # noqa: A002 - the word that Spark has for it
     schema: StructType | str | None = None,
     max_files_per_batch: int | None = None,
@@ -142,13 +192,30 @@ def files(
 ) -> Files:
     """The files of a folder as they appear: Parquet, CSV or JSON lines.
 
-    Without a `schema` it is told by the files that are there already. `options` are those of Spark's readers.
+    Without a `schema` it is told by the files that are there already. `options` are those of Spark's readers and of its
+    file streams.
+
+    >>> files("in", format="csv", seperator=";")
+    Traceback (most recent call last):
+    headgate.errors.SourceError: in: unknown option seperator: did you mean sep?
     """
-    if format not in OPTIONS:
-        raise SourceError(f"{path}: unknown format {format}; hg.sources.files reads {', '.join(OPTIONS)}")
-    if max_files_per_batch is not None and max_files_per_batch < 1:
-        raise SourceError(f"max_files_per_batch is {max_files_per_batch}: give one or more")
-    return Files(str(path), format, schema, max_files_per_batch, options)
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise SourceError(f"hg.sources.files: path={path!r} has to be the name of a folder, as text")
+    what = str(path)
+    if format not in READABLE:
+        raise SourceError(f"{what}: unknown format {format}; hg.sources.files reads {', '.join(READABLE)}")
+    if not (schema is None or isinstance(schema, str | StructType)):
+        raise SourceError(f"{what}: schema={schema!r} has to be text, such as 'ts TIMESTAMP, v INT', or a StructType")
+    most = max_files_per_batch
+    if most is not None and (type(most) is not int or most < 1):
+        raise SourceError(f"{what}: max_files_per_batch is {most!r}: give one or more, as a whole number")
+    wrong = wrong_reading(format, options, follows=True, others=_PARAMETERS)
+    if wrong is not None:
+        raise SourceError(f"{what}: {wrong}")
+    if most is not None and value_of(options, "maxFilesPerTrigger") is not None:
+        raise SourceError(f"{what}: max_files_per_batch and maxFilesPerTrigger are the same: leave one out")
+    # To Spark's own readers, None is what is usual.
+    return Files(what, format, schema, most, {name: value for name, value in options.items() if value is not None})
 
 
 @dataclass(frozen=True)
@@ -164,12 +231,17 @@ class Packets:
     def stream(self, spark: SparkSession, reader: DataStreamReader) -> DataFrame:
         return self.rows.stream(spark, reader)
 
-    def read(self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject) -> Read:
+    def read(
+        self, spark: SparkSession, schema: StructType, needed: Sequence[str], leaf: JavaObject, ordered: bool
+    ) -> Read:
         if leaf.getClass().getSimpleName() == "LocalRelation":
             return Read([])
         start, end = (json.loads(o.get().json())["row"] for o in (leaf.startOffset(), leaf.endOffset()))
         pieces = [Piece(self.rows.read(spark, start, end, needed))] if end > start else []
         return Read(pieces, float(end - start))
+
+    def gone(self, spark: SparkSession) -> str | None:
+        return None
 
 
 def packets(**parameters: Any) -> Packets:

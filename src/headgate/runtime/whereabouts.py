@@ -62,7 +62,8 @@ def _ends(own: Read, watch: Watch, counted: bool) -> tuple[Number | None, Number
     if looked is not None:
         first = 0 if looked.rows else None
         return (first, looked.rows - 1) if counted else (looked.lowest, looked.highest)
-    df = sound([piece.df for piece in own.pieces])
+    pieces = [piece.df for piece in own.pieces]
+    df = sound(pieces, watch.is_good(pieces[0]))
     place = position(df, watch.attribute) if watch.attribute and not counted else None
     ends = df.selectExpr(f"min({place})" if place else "min(0L)", f"max({place})" if place else "count(*) - 1").first()
     assert ends is not None

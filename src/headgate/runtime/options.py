@@ -1,0 +1,151 @@
+"""The options that Spark has for its own formats, so that a wrong name is told from a right one, without Spark."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TEXTS = _names(
+    "charset columnNameOfCorruptRecord compression dateFormat enableDateTimeParsingFallback encoding lineSep locale"
+    " mode multiLine samplingRatio singleVariantColumn timeFormat timeZone timestampFormat timestampNTZFormat"
+)
+#: What each format knows, for reading and for writing.
+FORMAT_OPTIONS: dict[str, frozenset[str]] = {
+    "csv": _TEXTS
+    | _names(
+        "charToEscapeQuoteEscaping codec columnPruning comment delimiter emptyValue enforceSchema escape escapeQuotes"
+        " extension header ignoreLeadingWhiteSpace ignoreTrailingWhiteSpace inferSchema inputBufferSize"
+        " maxCharsPerColumn maxColumns nanValue negativeInf nullValue positiveInf preferDate quote quoteAll sep"
+        " unescapedQuoteHandling"
+    ),
+    "json": _TEXTS
+    | _names(
+        "allowBackslashEscapingAnyCharacter allowComments allowNonNumericNumbers allowNumericLeadingZeros"
+        " allowSingleQuotes allowUnquotedControlChars allowUnquotedFieldNames dropFieldIfAllNull explodeEmbeddedArray"
+        " ignoreNullFields inferTimestamp prefersDecimal pretty primitivesAsString sortKeys useUnsafeRow"
+        " writeNonAsciiCharacterAsCodePoint"
+    ),
+    "parquet": _names("compression datetimeRebaseMode int96RebaseMode mergeSchema parquet.compression"),
+    "orc": _names("compression mergeSchema orc.compress"),
+    "text": _names("compression encoding lineSep wholetext"),
+}
+#: Which files there are.
+FINDING = _names(
+    "archivePathFilter ignoredPathSegmentRegex modifiedAfter modifiedBefore pathGlobFilter recursiveFileLookup"
+)
+_FORGIVING = _names("ignoreCorruptFiles ignoreMissingFiles")
+#: How Spark follows the files of a stream.
+FOLLOWING = _names(
+    "cleanSource discardCachedInputRatio fileNameOnly latestFirst maxBytesPerTrigger maxCachedFiles maxFileAge"
+    " maxFilesPerTrigger sourceArchiveDir"
+)
+BASE = "basePath"
+#: The column of records that do not fit, which a schema may have.
+RECORDS = "columnNameOfCorruptRecord"
+_WRITING = _names("maxRecordsPerFile partitionBy path")
+#: What other tools call an option.
+_ELSEWHERE = {
+    "delim": "sep",
+    "delimeter": "sep",
+    "escapechar": "escape",
+    "field_delimiter": "sep",
+    "null": "nullValue",
+    "nullstr": "nullValue",
+    "partition_by": "partitionBy",
+    "quotechar": "quote",
+    "recursive": "recursiveFileLookup",
+    "separator": "sep",
+}
+_MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
+
+
+def wrong_reading(format_: str, options: Mapping[str, Any], follows: bool, others: Iterable[str] = ()) -> str | None:
+    """What is wrong with options for reading a format of Spark's own, in words; None if nothing is.
+
+    `others` are names that may be meant as well.
+
+    >>> wrong_reading("csv", {"seperator": ";"}, follows=True)
+    'unknown option seperator: did you mean sep?'
+    >>> wrong_reading("csv", {"mode": "lenient"}, follows=True)
+    "mode='lenient': give PERMISSIVE, DROPMALFORMED or FAILFAST"
+    """
+    known = FORMAT_OPTIONS[format_] | FINDING | _FORGIVING | {BASE} | (FOLLOWING if follows else frozenset())
+    return _unknown(options, known, others) or _wrong_mode(format_, options)
+
+
+def wrong_writing(format_: str, options: Mapping[str, Any], others: Iterable[str] = ()) -> str | None:
+    """What is wrong with options for writing a format, in words; formats that are not Spark's own know their options.
+
+    >>> wrong_writing("parquet", {"path": "out", "partitionby": "k", "headr": True})
+    'unknown option headr: there are compression, datetimeRebaseMode, ...'
+    """
+    partitions = value_of(options, "partitionBy", "")
+    if not isinstance(partitions, str | list | tuple) or not all(isinstance(name, str) for name in partitions):
+        return f"partitionBy={partitions!r}: give the name of a column, or a list of them"
+    if format_.lower() not in FORMAT_OPTIONS:
+        return None
+    if not value_of(options, "path"):
+        return "path is missing: say where the answers go, path='...'"
+    if str(value_of(options, "mode", "")).upper() not in ("", *_MODES):
+        return "mode: answers are appended to what is there; leave it out"
+    # They are read again, by the same options, for `run.results`.
+    return _unknown(options, FORMAT_OPTIONS[format_.lower()] | FINDING | _FORGIVING | _WRITING, others)
+
+
+def value_of(options: Mapping[str, Any], name: str, usual: Any = None) -> Any:
+    """The value of an option; letters may be upper or lower case.
+
+    >>> value_of({"Header": True}, "header")
+    True
+    """
+    return next((value for own, value in options.items() if own.lower() == name.lower()), usual)
+
+
+def without(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """All options but these.
+
+    >>> without({"Sep": ";", "header": True}, ["sep"])
+    {'header': True}
+    """
+    gone = {name.lower() for name in names}
+    return {name: value for name, value in options.items() if name.lower() not in gone}
+
+
+def is_on(options: Mapping[str, Any], name: str) -> bool:
+    """Whether an option is set to true."""
+    return str(value_of(options, name, False)).lower() == "true"
+
+
+def finding(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that say which files there are."""
+    known = {name.lower() for name in FINDING | _FORGIVING | FOLLOWING}
+    return {name: value for name, value in options.items() if name.lower() in known}
+
+
+def _unknown(options: Mapping[str, Any], known: frozenset[str], others: Iterable[str]) -> str | None:
+    lower = {name.lower() for name in known}
+    for name in options:
+        # With a dot they are settings of Hadoop, such as parquet.block.size.
+        if name.lower() not in lower and "." not in name:
+            return f"unknown option {name}: {_meant(name, [*known, *others])}"
+    return None
+
+
+def _meant(name: str, known: list[str]) -> str:
+    names = {k.lower(): k for k in sorted(known)}
+    names |= {other: own for other, own in _ELSEWHERE.items() if own in known}
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
+    return f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(sorted(known))}"
+
+
+def _wrong_mode(format_: str, options: Mapping[str, Any]) -> str | None:
+    mode = value_of(options, "mode")
+    if format_ not in ("csv", "json") or mode is None or str(mode).upper() in _MODES:
+        return None
+    return f"mode={mode!r}: give {', '.join(_MODES[:-1])} or {_MODES[-1]}"
