@@ -647,7 +647,7 @@ class TestBadInput:
         flow.stream("Main", table(spark, ROWS))
         with told(hg.FlowError, "flow empty has no queries: add one with flow.query"):
             flow.start()
-        with told(hg.Error, "a flow needs a SparkSession"):
+        with told(hg.Error, "hg.Flow needs a SparkSession"):
             hg.Flow("local", "empty", str(tmp_path))  # type: ignore[arg-type]
 
     def test_results_of_what_is_not_there(self, flow: hg.Flow) -> None:

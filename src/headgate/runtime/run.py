@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.errors import Error, FlowError, StateError
+from headgate import given
+from headgate.errors import Error, FlowError, ParseError, StateError
+from headgate.lang import parse_length
 from headgate.operators.filling import filled
 from headgate.operators.sql import quoted, stacked
 from headgate.plan.catalog import did_you_mean
@@ -37,13 +39,17 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headgate.lang import Query
+    from headgate.plan import Strategy
     from headgate.runtime.flow import Flow
     from headgate.runtime.loop import BatchReport, Loop
     from headgate.runtime.manifest import Manifest
     from headgate.runtime.sources import Source
+    from headgate.shedding.policy import Policy
 
 #: The trigger of a run that takes what there is now, and ends.
 AVAILABLE_NOW = "available now"
+#: In microseconds: a hundred years, which Spark can still count.
+_LONGEST_PAUSE = 36_525 * 86_400_000_000
 #: What can be had, and what of.
 _OUTPUTS = {"answers": "query", "late": "query", "shed": "query", "bad": "stream"}
 _STREAM = "_hg_stream"
@@ -153,14 +159,32 @@ class Inputs:
         return found
 
 
-def check_output(name: str, output: str, queries: Collection[str], streams: Collection[str]) -> None:
+def check_output(name: object, output: object, queries: Collection[str], streams: Collection[str]) -> None:
     """Raises an error if there is no such output, or nothing of this name that has it."""
-    if output not in _OUTPUTS:
-        raise FlowError(f"there is no output {output}: {did_you_mean(output, _OUTPUTS)}")
+    if not isinstance(output, str) or output not in _OUTPUTS:
+        raise FlowError(f"there is no output {given.named(output)}: {did_you_mean(str(output), _OUTPUTS)}")
     kind = _OUTPUTS[output]
     known = queries if kind == "query" else streams
-    if name not in known:
-        raise FlowError(f"there is no {kind} {name} in the flow: {did_you_mean(name, known)}")
+    if not isinstance(name, str) or name not in known:
+        raise FlowError(f"there is no {kind} {given.named(name)} in the flow: {did_you_mean(str(name), known)}")
+
+
+def as_trigger(what: str, trigger: object) -> str | None:
+    """How often a batch runs, as Spark takes it; None: one after the other.
+
+    >>> as_trigger("flow.start: trigger", "1.5 minutes")
+    '90000 milliseconds'
+    >>> as_trigger("flow.start: trigger", "5 parsecs")
+    Traceback (most recent call last):
+    headgate.errors.FlowError: flow.start: trigger='5 parsecs': give a time, such as '5 seconds', or 'available now'
+    """
+    if trigger is None or trigger == AVAILABLE_NOW:
+        return trigger
+    with suppress(ParseError):
+        microseconds = parse_length(trigger).microseconds if isinstance(trigger, str) else None
+        if microseconds is not None and 0 <= microseconds < _LONGEST_PAUSE:
+            return f"{round(microseconds / 1000)} milliseconds"
+    raise given.refused(what, trigger, f"a time, such as '5 seconds', or '{AVAILABLE_NOW}'")
 
 
 class _StoppedError(Exception):
@@ -275,7 +299,15 @@ class Run:
 
     # How it is changed
 
-    def query(self, name: str, sql: str | Query, sink: object = None, **options: Any) -> None:
+    @given.checked("run.query")
+    def query(
+        self,
+        name: str,
+        sql: str | Query,
+        sink: object = None,
+        policy: Policy | None = None,
+        strategy: Strategy | None = None,
+    ) -> None:
         """Adds a query while the flow runs, as `Flow.query` does, with a sink for its answers.
 
         It answers from its first whole window on. What runs is not disturbed: changes are prepared beside the batches,
@@ -283,7 +315,7 @@ class Run:
         """
         with self._asking:
             # One of this name that is being dropped is not gone on with.
-            self._flow.query(name, sql, **{**options, "anew": True})
+            self._flow.query(name, sql, policy, strategy, anew=True)
         try:
             with self._asking:
                 if sink is not None:
@@ -295,6 +327,7 @@ class Run:
             self._flow.drop(name)
             raise
 
+    @given.checked("run.drop")
     def drop(self, name: str) -> None:
         """Takes a query away while the flow runs."""
         with self._asking:
@@ -335,8 +368,12 @@ class Run:
         """Whether it runs."""
         return self._query is not None and self._query.isActive
 
+    @given.checked("run.await_termination")
     def await_termination(self, timeout: float | None = None) -> bool:
         """Waits until the flow ends, at most `timeout` seconds; tells whether it did. Raises what made it fail."""
+        if timeout is not None:
+            seconds = "a number of seconds, zero or more, or None to wait for as long as it takes"
+            timeout = given.number("run.await_termination: timeout", timeout, seconds, lambda t: 0 <= t < math.inf)
         done = True
         if self._query is not None:
             try:
@@ -351,6 +388,7 @@ class Run:
         self._raise()
         return done
 
+    @given.checked("run.stop")
     def stop(self) -> None:
         """Stops after the batch that is running."""
         with self._lock:
@@ -369,6 +407,7 @@ class Run:
             raise error
         raise FlowError(f"flow {self.name} stopped: {type(error).__name__}: {error}") from error
 
+    @given.checked("run.results")
     def results(self, query: str, output: str = "answers", fill: str | None = None) -> DataFrame:
         """What has been delivered of a query so far; other outputs are those of `flow.sink`.
 
@@ -412,6 +451,7 @@ class Run:
             return [sum(report.seconds.values()) for report in self._loop.reports]
         return [p["durationMs"]["triggerExecution"] / 1000 for p in self._query.recentProgress]
 
+    @given.checked("run.explain")
     def explain(self) -> str:
         """How the flow is run, as text."""
         return self._loop.explain()
@@ -421,6 +461,7 @@ class Run:
         """What the last batches did, the latest at the end."""
         return self._loop.reports
 
+    @given.checked("run.status")
     def status(self) -> dict[str, Any]:
         """How the flow is doing: its batches, its progress, its state, and what was counted."""
         # Only what is committed, which never changes: a batch may be running meanwhile.
