@@ -313,7 +313,7 @@ class TestRunning:
         arrive(tmp_path / "in", FILES)
         flow = flow_over(spark, tmp_path, {"counts": COUNTS})
         flow.sink("counts", refuse)
-        with told(hg.FlowError, "flow test stopped: ValueError: no room for ", " rows of batch 0"):
+        with told(hg.FlowError, "the sink of query counts failed: ValueError: no room for ", " rows of batch 0"):
             flow.start().await_termination()
 
 

@@ -48,7 +48,13 @@ def without_dropped(
         told={n: at for n, at in manifest.told.items() if n in kept},
         skipped={n: count for n, count in manifest.skipped.items() if n in kept},
         boxes={n: at for n, at in manifest.boxes.items() if n in kept},
+        counters={what: _counts(counts, what, known) for what, counts in manifest.counters.items()},
     )
+
+
+def _counts(counts: Mapping[str, int], what: str, queries: Collection[str]) -> dict[str, int]:
+    """What was counted by stream, and of what was counted by query, those that go on."""
+    return {name: count for name, count in counts.items() if what in ("rows", "bad") or name in queries}
 
 
 def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], levels: Sequence[Level]) -> Manifest:

@@ -22,10 +22,11 @@ from headgate.progress import Rule
 from headgate.runtime.evaluate import as_strategy, as_tree, check_session
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.folder import Folder
+from headgate.runtime.inputs import Inputs
 from headgate.runtime.leftover import Outlet
 from headgate.runtime.lookups import Tables
 from headgate.runtime.loop import Loop
-from headgate.runtime.run import Inputs, Run, as_trigger, check_output
+from headgate.runtime.run import Run, as_trigger, check_output
 from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
 from headgate.shedding.controller import Overload
 from headgate.shedding.policy import Policy, as_policy, check_policy, check_tuples_shed
@@ -78,7 +79,7 @@ class Flow:
         self.name = _name_of_flow(name)
         self.checkpoint = _checkpoint(checkpoint)
         # A session of its own: the settings that suit small batches must not change those of the caller.
-        self._spark = _clone(spark, self.checkpoint)
+        self._caller, self._spark = spark, _clone(spark, self.checkpoint)
         self._sources: dict[str, Source | DataFrame] = {}
         self._schemas: dict[str, StructType] = {}
         self._rules: dict[str, Rule | None] = {}
@@ -213,7 +214,7 @@ class Flow:
             raise FlowError(f"flow {self.name} has no streams: add one with flow.stream(...)")
         if not self._queries:
             raise FlowError(f"flow {self.name} has no queries: add one with flow.query(...)")
-        run = Run(self, *self._definition()(None))
+        run = Run(self, *self._definition()(None), self._caller)
         self.changed()
         return run
 

@@ -369,7 +369,7 @@ class JoinShedding:
                 "delivered": self.did[join.stage.name].pairs if join.stage.name in self.did else 0,
                 "left_out": join.left_out,
             }
-        return {"joins": found} if found else {}
+        return found
 
 
 def _with_rate(plan: Node) -> Node:

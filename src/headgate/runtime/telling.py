@@ -21,30 +21,28 @@ _MATTERS = 0.05
 
 
 def status(shedding: Shedding, decided: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What is shed, what is known, and what follows from it."""
-    if decided is None:
-        return {}
-    joins = shedding.joins.status(decided["joins"])
-    if shedding.overload is None:
-        return joins
-    sampled = {n: r for n, r in decided["rates"].items() if r < 1}
-    return joins | {
+    """What is shed, what is known, and what follows from it; the same keys always."""
+    now, overload = decided or {}, shedding.overload
+    rates = now.get("rates", {})
+    sampled = {name: rate for name, rate in rates.items() if rate < 1}
+    return {
+        "joins": shedding.joins.status(now.get("joins", {})),
         "shedding": {
-            "active": decided["shedding"],
-            "target": shedding.overload.target,
+            "active": now.get("shedding", False),
+            "target": overload.target if overload is not None else None,
             "rates": sampled,
-            "alike": _alike(shedding, decided["rates"]) if sampled else 1.0,
+            "alike": _alike(shedding, rates) if sampled else 1.0,
             "subsets": {name: str(ledger) for name, ledger in shedding.subsets.ledgers.items() if ledger.rate},
-            "suspended": decided["suspended"],
+            "suspended": now.get("suspended", {}),
             "errors": _errors(shedding),
             "missed": _missed(shedding),
-            "costs": shedding.costs.explain(),
+            "costs": shedding.costs.explain() if overload is not None else None,
             "cost_error": shedding.costs.error,
             "events": shedding.events,
             "streams": {s: shedding.statistics.rate(s) for s in shedding.workload.streams},
             "selectivity": {q: shedding.statistics.selectivity(q) for q in shedding.policies},
             "values": {a: shedding.statistics.values(a) for a in _aggregates(shedding)},
-        }
+        },
     }
 
 
