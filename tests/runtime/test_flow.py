@@ -527,9 +527,9 @@ class TestQueries:
         assert together == alone
         for name, sql in queries.items():
             assert_same(collected(run.results(name)), exact(sql, 44, Main=table(spark, ROWS)))
-        (tables,) = run.explain().splitlines()
-        assert tables.startswith("table 0: Main by `k`, `v`; panes of 5;")
-        assert sorted(tables.partition("for ")[2].split(", ")) == sorted(queries)
+        ((title, of, panes, _),) = tables_of(run)
+        assert (of.split(), panes.split()) == (["of", "Main", "by", "k,", "v"], ["panes", "5", "long"])
+        assert sorted(title.partition("for ")[2].split(", ")) == sorted(queries)
 
     def test_a_coarse_query_with_longer_windows_has_a_table_of_its_own(
         self, spark: SparkSession, tmp_path: Path
@@ -546,10 +546,15 @@ class TestQueries:
         }
         arrive(tmp_path / "in", FILES)
         run = flow_over(spark, tmp_path, queries).run_available()
-        tables = [line.rpartition("for ")[2] for line in run.explain().splitlines()]
+        tables = [title.rpartition("for ")[2] for title, *_ in tables_of(run)]
         assert tables == ["swapped, fine", "long", "often"]
         for name, sql in queries.items():
             assert_same(collected(run.results(name)), exact(sql, 44, Main=table(spark, ROWS)))
+
+
+def tables_of(run: Run) -> list[list[str]]:
+    """The lines that a run says of each of its tables of partials."""
+    return [part.splitlines() for part in run.explain().split("\n\n") if part.startswith("Table ")]
 
 
 def a_job(spark: SparkSession) -> int:

@@ -15,11 +15,12 @@ from headgate.operators.ingest import MALFORMED
 from headgate.plan import Catalog, Field, Strategy, bind
 from headgate.plan import Source as SourceNode
 from headgate.plan.catalog import did_you_mean, names_read
-from headgate.plan.explain import explain
+from headgate.plan.explain import explain_query, explain_sink, explain_stream
 from headgate.plan.needed import inputs_needed
 from headgate.plan.stages import continuous
 from headgate.progress import Rule
 from headgate.runtime.evaluate import as_strategy, as_tree, check_session
+from headgate.runtime.explaining import called, place, promise
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.folder import Folder
 from headgate.runtime.inputs import Inputs
@@ -29,7 +30,7 @@ from headgate.runtime.loop import Loop
 from headgate.runtime.run import Run, as_trigger, check_output
 from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
 from headgate.shedding.controller import Overload
-from headgate.shedding.policy import Policy, as_policy, check_policy, check_tuples_shed
+from headgate.shedding.policy import Policy, as_policy, check_policy, check_tuples_shed, properties
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -188,8 +189,25 @@ class Flow:
 
     @given.checked("flow.explain")
     def explain(self) -> str:
-        """The plans of all queries as text."""
-        return "\n\n".join(f"{name}\n{explain(query.plan)}" for name, query in self._queries.items())
+        """The streams, and each of the queries with its plan, as text."""
+        streams = [
+            explain_stream(name, called(source), promise(self._rules[name]), self._sinks(name, of_stream=True))
+            for name, source in self._sources.items()
+        ]
+        streams += [f"Table {name} from {called(source)}" for name, source in self._tables.sources.items()]
+        queries = [
+            explain_query(name, self._properties(query), self._sinks(name), query.plan, query.strategy)
+            for name, query in self._queries.items()
+        ]
+        return "\n\n".join(filter(None, ["\n".join(streams), *queries]))
+
+    def _properties(self, query: Continuous) -> list[str]:
+        strategy = [f"strategy = '{query.strategy}'"] if query.strategy is not None else []
+        return [*properties(self._policies[query.name]), *strategy]
+
+    def _sinks(self, of: str, of_stream: bool = False) -> list[str]:
+        outlets = [o for o in self._outlets if o.of == of and (o.output == "bad") == of_stream]
+        return [explain_sink(*place(outlet.sink), outlet.output) for outlet in outlets]
 
     @given.checked("flow.start")
     def start(self, trigger: str | None = None, overload: Overload | None = None) -> Run:

@@ -71,6 +71,7 @@ from headgate.runtime.closings import (
     written_places,
 )
 from headgate.runtime.evaluate import answer
+from headgate.runtime.explaining import kept_text, table_text
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
@@ -403,15 +404,10 @@ class Loop:
         return self._answers.kept(query, range(manifest.begun[query], manifest.batch + 1), manifest)
 
     def explain(self) -> str:
-        """The tables of partials, the queries that share them, and what is shed."""
-        lines = []
-        for table in (table for level in self.levels for table in level.tables):
-            stages = ", ".join(m.stage.name for m in table.members)
-            feeds = "; ".join(f"{f.stream} by {', '.join(f.keys) or 'nothing'}" for f in table.feeds)
-            lines.append(
-                f"table {table.number}: {feeds}; panes of {table.length}; {len(table.columns)} partials; for {stages}"
-            )
-        return "\n".join([*lines, *filter(None, [explain(self.shedding, self.decided)])])
+        """The tables of partials, the queries that share them, the tuples that are kept, and what is shed."""
+        tables = [table_text(table) for level in self.levels for table in level.tables]
+        kept = [kept_text(stage) for stage in self.stages.values() if kept_by(stage)]
+        return "\n\n".join(filter(None, [*tables, *kept, explain(self.shedding, self.decided)]))
 
     # Decide
 

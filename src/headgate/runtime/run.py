@@ -416,8 +416,11 @@ class Run:
 
     @given.checked("run.explain")
     def explain(self) -> str:
-        """How the flow is run, as text."""
-        return self._loop.explain()
+        """The flow as `Flow.explain` has it, then how it is run: what is kept, who shares it, and what is shed."""
+        with self._asking:
+            flow, loop = self._flow.explain(), self._loop
+        with loop.lock:
+            return "\n\n".join(filter(None, [flow, loop.explain()]))
 
     @property
     def reports(self) -> list[BatchReport]:

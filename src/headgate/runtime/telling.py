@@ -56,26 +56,27 @@ def explain(shedding: Shedding, decided: Mapping[str, Any] | None) -> str:
 def _explained(shedding: Shedding, decided: Mapping[str, Any]) -> str:
     if shedding.overload is None:
         return ""
-    allowed = f"batches take at most {shedding.overload.target:g} s"
+    allowed = f"Overload: batches take at most {shedding.overload.target:g} s"
     if not decided["shedding"]:
-        return f"overload: {allowed}; the last one was not shed, and predicted to take {decided['predicted']:.3g} s"
-    lines = [f"overload: {allowed}; the last one was shed, to take {decided['predicted']:.3g} s"]
+        return f"{allowed}; the last one was not shed, and predicted to take {decided['predicted']:.3g} s"
+    lines = [f"{allowed}; the last one was shed, and predicted to take {decided['predicted']:.3g} s then"]
     if shedding.plan is not None:
         lines += [f"  {shedding.plan.why}", *_tree(shedding, shedding.plan)]
-    lines += [f"  {ledger}" for ledger in shedding.subsets.ledgers.values() if ledger.rate]
+    dropped = {name: ledger for name, ledger in shedding.subsets.ledgers.items() if ledger.rate}
+    lines += [f"  {ledger}" for name, ledger in dropped.items() if name not in decided["suspended"]]
     return "\n".join([*lines, *(f"  {name} is suspended: {why}" for name, why in decided["suspended"].items())])
 
 
 def _tree(shedding: Shedding, plan: EstimatePlan) -> list[str]:
     lines = []
     for stream in shedding.workload.streams:
-        lines.append(f"  {stream}")
+        lines.append(f"  Stream {stream}")
         tables = shedding.workload.shared(stream)
         rates = {t: max(plan.queries[leaf(q, t, stream)].rate for q in own) for t, own in tables.items()}
         shared = sharing(rates)
         for table, queries in tables.items():
             of = f", of {rates[table]:.3g} of the tuples" if rates[table] < 1 else ""
-            lines.append(f"    table {table}{of}{', in a sample that is shared' if table in shared else ''}")
+            lines.append(f"    Table {table}{of}{', in a sample that is shared' if table in shared else ''}")
             for query in queries:
                 outlook = plan.queries[leaf(query, table, stream)]
                 error = f", error at most {outlook.error:.2%}" if 0 < outlook.error < 1 else ""

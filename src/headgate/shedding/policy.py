@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from headgate import given
 from headgate.errors import FlowError
@@ -181,6 +181,18 @@ def sample(rate: float | None = None, spread: float = _SPREAD, weight: float = 1
     that is wider by so much. Tuples with many partners are kept all the same.
     """
     return Sample(rate, spread, weight)
+
+
+def properties(policy: Policy) -> list[str]:
+    """What a policy says, as a script writes it behind WITH.
+
+    >>> properties(subset(gap=3, fill="linear"))
+    ["shed = 'subset'", 'gap = 3', "fill = 'linear'"]
+    """
+    if isinstance(policy, Exact):
+        return []
+    said = {f.name: getattr(policy, f.name) for f in fields(policy) if getattr(policy, f.name) != f.default}
+    return [f"shed = '{type(policy).__name__.lower()}'", *(f"{name} = {value!r}" for name, value in said.items())]
 
 
 def shed_join(query: Continuous) -> Stage | None:
