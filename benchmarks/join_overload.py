@@ -165,7 +165,7 @@ def _outcome(spark: SparkSession, folder: Path, policy: Any, batches: int) -> Ou
     while feeder.is_alive():
         status = run.status()
         told = run.reports and run.reports[-1].batch == status["batch"]
-        if told and status["batch"] > last and status.get("shedding", {}).get("active"):
+        if told and status["batch"] > last and status["shedding"]["active"]:
             last = status["batch"]
             _add(found, run, status)
         time.sleep(0.05)

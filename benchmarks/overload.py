@@ -259,7 +259,7 @@ def _followed(spark: SparkSession, night: Night, scratch: Path, shedding: bool) 
 
 
 def _alike(run: Run) -> float:
-    rate: float = run.status().get("shedding", {}).get("alike", 1.0)
+    rate: float = run.status()["shedding"]["alike"]
     return rate
 
 

@@ -356,7 +356,7 @@ class TestRun:
         [
             (SQL, [], "line 1, column 1: expected CREATE QUERY name AS before a query in a script"),
             (SCRIPT.replace("gap = 10", "gap = 0"), [], "query busy: gap=0: give the number of answers"),
-            (FLOW, ["--target", "soon"], "target='soon' for overload is not a time such as '5 seconds'"),
+            (FLOW, ["--target", "soon"], "--target soon: give a time above zero, such as '5 seconds'"),
             (FLOW, ["--trigger", "soon"], "--trigger soon: give a time, such as '5 seconds'"),
             (FLOW, ["--trigger", "5"], "--trigger 5: give a time, such as '5 seconds'"),
             (FLOW, ["--trigger", "5 seconds", "--once"], "leave --trigger out"),

@@ -11,18 +11,19 @@ SOURCE = Path(__file__).parent.parent / "src" / "headgate"
 #: Each layer with the layers that it may use. Only the last three know Spark.
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
-    "windows": {"errors"},
-    "lang": {"errors"},
-    "aggregates": {"errors"},
-    "plan": {"errors", "windows", "lang", "aggregates"},
-    "progress": {"errors", "windows", "lang", "plan"},
-    "reference": {"errors", "windows", "lang", "aggregates", "plan"},
-    "shedding": {"errors", "windows", "lang", "aggregates", "plan", "progress"},
-    "operators": {"errors", "windows", "aggregates", "plan", "progress", "shedding"},
-    "runtime": {"errors", "windows", "lang", "aggregates", "plan", "progress", "shedding", "operators"},
-    "cli": {"errors", "windows", "lang", "aggregates", "plan", "progress", "operators", "runtime", "shedding"},
+    "given": {"errors"},
+    "windows": {"errors", "given"},
+    "lang": {"errors", "given"},
+    "aggregates": {"errors", "given"},
+    "plan": {"errors", "given", "windows", "lang", "aggregates"},
+    "progress": {"errors", "given", "windows", "lang", "plan"},
+    "reference": {"errors", "given", "windows", "lang", "aggregates", "plan"},
+    "shedding": {"errors", "given", "windows", "lang", "aggregates", "plan", "progress"},
+    "operators": {"errors", "given", "windows", "aggregates", "plan", "progress", "shedding"},
+    "runtime": {"errors", "given", "windows", "lang", "aggregates", "plan", "progress", "shedding", "operators"},
+    "cli": {"errors", "given", "windows", "lang", "aggregates", "plan", "progress", "operators", "runtime", "shedding"},
 }
-PURE = ["errors", "windows", "lang", "aggregates", "plan", "progress", "reference", "shedding"]
+PURE = ["errors", "given", "windows", "lang", "aggregates", "plan", "progress", "reference", "shedding"]
 
 
 def modules(layer: str) -> list[Path]:

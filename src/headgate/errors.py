@@ -4,7 +4,13 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """The root of every error that Headgate raises on purpose."""
+    """The root of every error that Headgate raises on purpose.
+
+    `query` and `stream` name what it is about, where that can be told.
+    """
+
+    query: str | None = None
+    stream: str | None = None
 
 
 class ParseError(Error):

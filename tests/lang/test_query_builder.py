@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.errors import ParseError
+from headgate.errors import BindError, ParseError
 from headgate.lang import Query, parse_query, select, stream, union, window
 
 PAIRS = [
@@ -99,17 +99,17 @@ def test_text_that_does_not_parse() -> None:
 
 
 def test_calls_that_make_no_query() -> None:
-    with pytest.raises(ValueError, match="at least one item"):
+    with pytest.raises(BindError, match="at least one item"):
         select()
-    with pytest.raises(ValueError, match="at least one source"):
+    with pytest.raises(BindError, match="at least one source"):
         select("a").from_()
-    with pytest.raises(ValueError, match="at least two"):
+    with pytest.raises(BindError, match="at least two"):
         union("A")
-    with pytest.raises(ValueError, match="window already"):
+    with pytest.raises(BindError, match="window already"):
         select("a [RANGE 5]").window(range=5)
-    with pytest.raises(ValueError, match="window already"):
+    with pytest.raises(BindError, match="window already"):
         stream("S [RANGE 5]", window(range=5))
-    with pytest.raises(ValueError, match="alias already"):
+    with pytest.raises(BindError, match="alias already"):
         stream("S AS a", alias="b")
-    with pytest.raises(ValueError, match="in a union"):
+    with pytest.raises(BindError, match="in a union"):
         union("A", stream("B", alias="b"))

@@ -80,7 +80,7 @@ class TestConnectionLog:
     ) -> None:
         run = self.run(spark, folder, tmp_path / "checkpoint", "3901 seconds")
         progress = max(ts for ts, *_ in rows) - 3901 * SECOND
-        assert run.status()["progress"]["Conn"] == at(progress)
+        assert run.status()["progress"]["Conn"] == at(progress).isoformat()
         assert [report.rows for report in run.reports] == [len(part) for part in batches_of(rows)]
         for name, sql in QUERIES.items():
             wanted = hg.evaluate(sql, Conn=spark.read.parquet(str(folder)))

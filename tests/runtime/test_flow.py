@@ -314,7 +314,7 @@ class TestRunning:
         arrive(tmp_path / "in", FILES)
         flow = flow_over(spark, tmp_path, {"counts": COUNTS})
         flow.sink("counts", refuse)
-        with told(hg.FlowError, "flow test stopped: ValueError: no room for ", " rows of batch 0"):
+        with told(hg.FlowError, "the sink of query counts failed: ValueError: no room for ", " rows of batch 0"):
             flow.start().await_termination()
 
 
@@ -528,9 +528,9 @@ class TestQueries:
         assert together == alone
         for name, sql in queries.items():
             assert_same(collected(run.results(name)), exact(sql, 44, Main=table(spark, ROWS)))
-        (tables,) = run.explain().splitlines()
-        assert tables.startswith("table 0: Main by `k`, `v`; panes of 5;")
-        assert sorted(tables.partition("for ")[2].split(", ")) == sorted(queries)
+        ((title, of, panes, _),) = tables_of(run)
+        assert (of.split(), panes.split()) == (["of", "Main", "by", "k,", "v"], ["panes", "5", "long"])
+        assert sorted(title.partition("for ")[2].split(", ")) == sorted(queries)
 
     def test_a_coarse_query_with_longer_windows_has_a_table_of_its_own(
         self, spark: SparkSession, tmp_path: Path
@@ -547,10 +547,15 @@ class TestQueries:
         }
         arrive(tmp_path / "in", FILES)
         run = flow_over(spark, tmp_path, queries).run_available()
-        tables = [line.rpartition("for ")[2] for line in run.explain().splitlines()]
+        tables = [title.rpartition("for ")[2] for title, *_ in tables_of(run)]
         assert tables == ["swapped, fine", "long", "often"]
         for name, sql in queries.items():
             assert_same(collected(run.results(name)), exact(sql, 44, Main=table(spark, ROWS)))
+
+
+def tables_of(run: Run) -> list[list[str]]:
+    """The lines that a run says of each of its tables of partials."""
+    return [part.splitlines() for part in run.explain().split("\n\n") if part.startswith("Table ")]
 
 
 def a_job(spark: SparkSession) -> int:
@@ -648,7 +653,7 @@ class TestBadInput:
         flow.stream("Main", table(spark, ROWS))
         with told(hg.FlowError, "flow empty has no queries: add one with flow.query"):
             flow.start()
-        with told(hg.Error, "a flow needs a SparkSession"):
+        with told(hg.Error, "hg.Flow needs a SparkSession"):
             hg.Flow("local", "empty", str(tmp_path))  # type: ignore[arg-type]
 
     def test_results_of_what_is_not_there(self, flow: hg.Flow) -> None:

@@ -144,7 +144,7 @@ def test_what_is_delivered_is_a_part_of_the_exact_join(
     assert told["nothing"]["left_out"]["left"]["other keys"] == {"tuples": 1200, "not kept": 0, "dropped": 0}
     assert told["keys"]["left_out"]["left"]["frequent keys"]["dropped"] > 0
     assert told["slots"]["left_out"]["left"]["frequent keys"]["not kept"] > 0
-    assert "join narrow: there is room for 60 tuples" in loop.explain()
+    assert "Join of query narrow: there is room for 60 tuples" in loop.explain()
 
 
 def test_a_join_may_come_while_a_batch_waits_to_be_run_again(streams: dict[str, DataFrame], tmp_path: Path) -> None:

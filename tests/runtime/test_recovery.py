@@ -153,7 +153,7 @@ def test_a_sink_that_fails_stops_the_flow_and_gets_its_batch_again(place: Place)
         made.sink("sliding", sink)
         return made
 
-    with pytest.raises(FlowError, match="crash stopped: OSError: no room for answers"):
+    with pytest.raises(FlowError, match="the sink of query sliding failed: OSError: no room for answers"):
         flow_into(broken).run_available()
     committed = place.loop().manifest.batch
     assert max(taken) <= committed

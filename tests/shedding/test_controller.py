@@ -313,11 +313,11 @@ class TestPromise:
     @pytest.mark.parametrize(
         ("target", "message"),
         [
-            ("5 apples", "not a time such as '5 seconds': line 1"),
-            ("5", "is not a time: give one"),
-            ("100 rows", "is not a time: give one"),
+            ("5 apples", "target='5 apples': give a time above zero, such as '5 seconds'"),
+            ("5", "target='5': give a time"),
+            ("100 rows", "target='100 rows': give a time"),
             (True, "target=True"),
-            (0, "target=0.0 for overload: give a time above zero"),
+            (0, "hg.overload: target=0: give a time above zero"),
             (-1.0, "above zero"),
             (math.nan, "above zero"),
             (math.inf, "above zero"),

@@ -179,7 +179,7 @@ def test_nothing_is_shed_within_the_budget() -> None:
     assert plan.met
     assert plan.load == pytest.approx(3.5)
     assert {o.error for o in plan.queries.values()} == {0.0}
-    assert plan.why == "all that is asked for takes 3.5 s of 3.5 s"
+    assert plan.why == "all that is asked for takes 3.5 s of the 3.5 s that are allowed"
 
 
 def test_fixed_rates_hold_with_and_without_overload() -> None:
@@ -212,8 +212,8 @@ def test_a_budget_that_cannot_be_met_is_said_so(fixed: float) -> None:
     assert plan.queries["mail"].error == math.inf
     assert plan.queries["mail"].why == "gets nothing: there is no time left for it"
     assert plan.why == (
-        f"what may not be shed takes {fixed + 2.5:.3g} s of 1.5 s ({fixed:.3g} s for the batch itself, "
-        "the rest for web): suspend a query or allow more time"
+        f"what may not be shed takes {fixed + 2.5:.3g} s, more than the 1.5 s that are allowed"
+        f" ({fixed:.3g} s for the batch itself, the rest for web): suspend a query or allow more time"
     )
 
 
@@ -239,7 +239,8 @@ def test_each_query_knows_why() -> None:
         "mail": "not shed: its error would be the largest at any rate",
     }
     assert plan.why == (
-        "all that is asked for would take 3 s of 2.8 s: sheds web; the largest weighted error at priority 0 is 0.0667"
+        "all that is asked for would take 3 s, more than the 2.8 s that are allowed: sheds web;"
+        " the largest weighted error at priority 0 is 0.0667"
     )
     relaxed = estimate_plan(changed(MAIN, lambda q: replace(q, priority=int(q.name == "web"))), Budget(capacity=2.6))
     assert relaxed.queries["web"].why == "not shed: all of it fits"

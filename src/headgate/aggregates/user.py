@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from headgate import given
 from headgate.aggregates.builtin import builtin, builtin_names
 from headgate.errors import BindError
 
@@ -39,9 +40,11 @@ class UserAggregate:
     """Without a step that takes tuples away, a window is never made from the one before it."""
 
 
+_STEPS = ("init", "incr", "merge", "final")
 _REGISTRY: dict[str, UserAggregate] = {}
 
 
+@given.checked("hg.register_aggregate", BindError)
 def register_aggregate(name: str, aggregator: Aggregator, returns: str, bounded: bool = True) -> UserAggregate:
     """Makes `aggregator` known to queries under `name`; `returns` is the Spark SQL type of its answer.
 
@@ -55,13 +58,16 @@ def register_aggregate(name: str, aggregator: Aggregator, returns: str, bounded:
     >>> register_aggregate("product", Product(), returns="double").name
     'product'
     """
-    if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise BindError(f"{name!r} is no name for an aggregate: use letters, digits and underscores")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise BindError(f"{given.shown(name)} is no name for an aggregate: use letters, digits and underscores")
     if builtin(name):
         raise BindError(f"{name} is a built-in aggregate: choose another name")
-    if not isinstance(aggregator, Aggregator):
-        missing = [step for step in ("init", "incr", "merge", "final") if not hasattr(aggregator, step)]
+    if isinstance(aggregator, type):
+        raise BindError(f"aggregate {name} is the class {aggregator.__name__}: give an object, {aggregator.__name__}()")
+    if missing := [step for step in _STEPS if not callable(getattr(aggregator, step, None))]:
         raise BindError(f"aggregate {name} lacks the method {', '.join(missing)}")
+    given.text(f"aggregate {name}: returns", returns, "the Spark SQL type of the answer, such as 'double'", BindError)
+    given.flag(f"aggregate {name}: bounded", bounded, BindError)
     registered = UserAggregate(name.lower(), aggregator, returns, bounded)
     _REGISTRY[name.lower()] = registered
     return registered

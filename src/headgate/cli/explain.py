@@ -14,7 +14,7 @@ from headgate.lang import Option, parse_query, parse_script, to_sql
 from headgate.lang.dialect import Headgate
 from headgate.plan import Catalog, bind
 from headgate.plan.catalog import names_read
-from headgate.plan.explain import explain
+from headgate.plan.explain import explain, explain_query, explain_sink, explain_stream
 from headgate.plan.script import bind_script
 
 if TYPE_CHECKING:
@@ -58,10 +58,9 @@ def explain_script(script: Script, strategy: Strategy | None = None) -> str:
 
 def stream_line(stream: ScriptStream, script: Script) -> str:
     """A stream of a script in a line. Options are left out: they may hold passwords."""
-    progress = stream.statement.progress
-    promise = to_sql(progress) if progress is not None else "no PROGRESS: nothing closes a window until it ends"
-    sinks = map(sink_words, script.sinks_of_stream(stream.name))
-    return "; ".join([f"Stream {stream.name} from {stream.statement.format}, {promise}", *sinks])
+    statement = stream.statement
+    promise = to_sql(statement.progress) if statement.progress is not None else ""
+    return explain_stream(stream.name, statement.format, promise, map(sink_words, script.sinks_of_stream(stream.name)))
 
 
 def table_line(table: ScriptTable) -> str:
@@ -70,23 +69,14 @@ def table_line(table: ScriptTable) -> str:
 
 
 def sink_words(sink: ScriptSink) -> str:
-    """Where a sink of a script goes.
-
-    >>> from headgate.plan.script import ScriptSink
-    >>> sink_words(ScriptSink("talkers", "parquet", "late", {}, "late"))
-    "late tuples into parquet 'late'"
-    """
-    path = f" '{sink.path}'" if sink.path is not None else ""
-    what = "" if sink.output == "answers" else f"{sink.output} tuples "
-    return f"{what}into {sink.format}{path}"
+    """Where a sink of a script goes."""
+    return explain_sink(sink.format, sink.path, sink.output)
 
 
 def _query_text(query: ScriptQuery, script: Script, strategy: Strategy | None) -> str:
-    head = [f"Query {query.name}"]
-    if query.properties:
-        head[0] += f" with {', '.join(to_sql(p) for p in query.statement.find_all(Option))}"
-    sinks = [f"  {sink_words(sink)}" for sink in script.sinks_of_query(query.name)]
-    return "\n".join([*head, *sinks, explain(query.plan, strategy)])
+    properties = [to_sql(p) for p in query.statement.find_all(Option)] if query.properties else []
+    sinks = map(sink_words, script.sinks_of_query(query.name))
+    return explain_query(query.name, properties, sinks, query.plan, strategy or query.strategy)
 
 
 def _catalog(query: exp.Expr, paths: dict[str, str], tables: dict[str, str]) -> Catalog:

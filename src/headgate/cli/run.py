@@ -16,12 +16,12 @@ from headgate.cli.engine import engine
 from headgate.cli.explain import sink_words, stream_line, table_line
 from headgate.cli.inputs import read_text
 from headgate.cli.watch import view
-from headgate.errors import Error, FlowError, ParseError, ScriptError
-from headgate.lang import parse_length, parse_script
+from headgate.errors import Error, FlowError, ScriptError
+from headgate.lang import parse_script
 from headgate.plan.script import bind_script
-from headgate.runtime.run import AVAILABLE_NOW
+from headgate.runtime.run import AVAILABLE_NOW, as_trigger
 from headgate.runtime.scripts import check_script, flow_of
-from headgate.shedding.controller import overload
+from headgate.shedding.controller import Overload, overload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ def run_file(file: str, checkpoint: str | None, trigger: str | None, once: bool,
     script = bind_script(parse_script(read_text(file)))
     check_script(script)
     checkpoint, pace = checkpoint or _beside(file), _pace(trigger, once)
-    promise = overload(target) if target is not None else None
+    promise = _promise(target)
     with engine() as spark, _interrupts() as wish:
         run = flow_of(script, spark, Path(file).stem, checkpoint).start(pace, promise)
         _tell(*_opening(script, checkpoint, run.resumed_after))
@@ -72,12 +72,17 @@ def _pace(trigger: str | None, once: bool) -> str | None:
     if once:
         raise FlowError("--once runs over what is there and ends: leave --trigger out")
     try:
-        length = parse_length(trigger).microseconds
-    except ParseError:
-        length = None
-    if length is None or length < 0:
-        raise FlowError(f"--trigger {trigger}: give a time, such as '5 seconds'")
-    return f"{round(length / 1000)} milliseconds"
+        return as_trigger("--trigger", trigger)
+    except FlowError:
+        raise FlowError(f"--trigger {trigger}: give a time, such as '5 seconds'") from None
+
+
+def _promise(target: str | None) -> Overload | None:
+    """What is promised under overload, if anything is."""
+    try:
+        return overload(target) if target is not None else None
+    except FlowError:
+        raise FlowError(f"--target {target}: give a time above zero, such as '5 seconds'") from None
 
 
 @dataclass

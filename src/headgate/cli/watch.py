@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from headgate.plan.words import counted, number
+from headgate.plan.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -51,7 +50,7 @@ def batch_line(report: BatchReport, status: Mapping[str, Any], now: datetime) ->
 
     >>> from headgate.runtime.loop import BatchReport
     >>> report = BatchReport(7, 9000, {"ingest": 0.5, "close": 0.25}, {"talkers": 40}, {"talkers": 0}, 5, 9)
-    >>> status = {"progress": {"Main": datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)}, "state": {"bytes": 12_000}}
+    >>> status = {"progress": {"Main": "2026-01-01T12:00:00+00:00"}, "state": {"bytes": 12_000}}
     >>> batch_line(report, status, datetime(2026, 1, 1, 12, 0, 9, tzinfo=UTC))
     'batch 7: 9,000 rows in 0.75 s, 12,000 rows/s; 40 answers, 0 late; Main 12:00:00, 9.0 seconds behind; state 12.0 kB'
     """
@@ -67,22 +66,27 @@ def batch_line(report: BatchReport, status: Mapping[str, Any], now: datetime) ->
 def progress_words(place: Any, now: datetime) -> str:
     """Where the progress of a stream is, and how far behind the clock, if it is a time.
 
-    >>> progress_words(datetime(2025, 12, 30, tzinfo=UTC), now=datetime(2026, 1, 1, 12, tzinfo=UTC))
+    >>> progress_words("2025-12-30T00:00:00+00:00", now=datetime(2026, 1, 1, 12, tzinfo=UTC))
     '2025-12-30 00:00:00, 2 days behind'
+    >>> progress_words("+294247-01-10T04:00:54.775807+00:00", now=datetime(2026, 1, 1, tzinfo=UTC))
+    '+294247-01-10 04:00:54'
     >>> progress_words(1700, now=datetime(2026, 1, 1, tzinfo=UTC))
-    '1700'
+    '1,700'
     """
     match place:
         case None:
             return "without progress yet"
-        case math.inf:
+        case "end":
             return "at its end"
-        case datetime():
-            behind = (now - place).total_seconds()
-            long = _long(abs(behind))
-            day = "" if place.date() == now.date() else "%Y-%m-%d "
-            return f"{place:{day}%H:%M:%S}, {long} {'behind' if behind >= 0 else 'ahead'}"
-    return number(place)
+        case str():
+            try:
+                at = datetime.fromisoformat(place)
+            except ValueError:  # In a year that Python does not reach.
+                return place.replace("T", " ").partition("+00:00")[0].partition(".")[0]
+            behind = (now - at).total_seconds()
+            day = "" if at.date() == now.date() else "%Y-%m-%d "
+            return f"{at:{day}%H:%M:%S}, {_long(abs(behind))} {'behind' if behind >= 0 else 'ahead'}"
+    return f"{place:,}"
 
 
 def _table(status: Mapping[str, Any]) -> Table:
@@ -101,11 +105,10 @@ def _cells(status: Mapping[str, Any], now: datetime) -> Iterator[tuple[str, str,
     else:
         took, speed = _speed(last["rows"], last["seconds"])
         yield f"batch {status['batch']}", took, f"{speed}, {state}"
-    for name, rows in status.get("rows", {}).items():
-        progress = progress_words(status["progress"][name], now) if name in status["progress"] else "no PROGRESS"
-        yield name, counted(rows, "rows"), progress
-    for name, answers in status.get("answers", {}).items():
-        late, shed, dropped = ({name: status.get(what, {}).get(name, 0)} for what in ("late", "shed", "dropped"))
+    for name, rows in status["rows"].items():
+        yield name, counted(rows, "rows"), progress_words(status["progress"][name], now)
+    for name, answers in status["answers"].items():
+        late, shed, dropped = ({name: status[what][name]} for what in ("late", "shed", "dropped"))
         yield name, counted(answers, "answers"), _without(late, shed, dropped)
 
 

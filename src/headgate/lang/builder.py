@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sqlglot import exp
 
-from headgate.lang.nodes import StreamUnion, WindowClause, Windowed
+from headgate.errors import BindError
+from headgate.given import checked, flag, refused, text
+from headgate.lang.nodes import Length, StreamUnion, WindowClause, Windowed
 from headgate.lang.parse import parse_fragment, parse_length, to_sql
 from headgate.lang.statements import HeadgateParser
 
@@ -41,6 +44,7 @@ class Query:
         """The text of the query."""
         return to_sql(self._select, pretty=pretty)
 
+    @checked("query.window", BindError)
     def window(
         self,
         range: str | float,  # noqa: A002 - the word of the language
@@ -60,10 +64,11 @@ class Query:
         query = self.ast
         *others, last = query.expressions
         if isinstance(last, Windowed):
-            raise ValueError(f"{to_sql(last)} has a window already")
+            raise BindError(f"{to_sql(last)} has a window already")
         query.set("expressions", [*others, Windowed(this=last, clause=clause)])
         return Query(query)
 
+    @checked("query.from_", BindError)
     def from_(self, *sources: Source) -> Query:
         """The query over these sources; several are joined.
 
@@ -71,13 +76,14 @@ class Query:
         'SELECT a FROM A, B AS b'
         """
         if not sources:
-            raise ValueError("from_ takes at least one source")
+            raise BindError("from_ takes at least one source")
         query = self.ast
         first, *others = [_source(source) for source in sources]
         query.set("from_", exp.From(this=first))
         query.set("joins", [exp.Join(this=other) for other in others] or None)
         return Query(query)
 
+    @checked("query.where", BindError)
     def where(self, condition: str) -> Query:
         """The query with one more condition on its tuples.
 
@@ -86,6 +92,7 @@ class Query:
         """
         return Query(self._select.where(_condition(condition)))
 
+    @checked("query.group_by", BindError)
     def group_by(self, *expressions: str) -> Query:
         """The query with more expressions to group by.
 
@@ -94,6 +101,7 @@ class Query:
         """
         return Query(self._select.group_by(*(_condition(expression) for expression in expressions)))
 
+    @checked("query.having", BindError)
     def having(self, condition: str) -> Query:
         """The query with one more condition on its groups.
 
@@ -103,6 +111,7 @@ class Query:
         return Query(self._select.having(_condition(condition)))
 
 
+@checked("hg.select", BindError)
 def select(*items: str) -> Query:
     """A query that selects these items, each an expression that may have an alias and a window clause.
 
@@ -110,11 +119,15 @@ def select(*items: str) -> Query:
     'SELECT a, b + 1 AS c'
     """
     if not items:
-        raise ValueError("select takes at least one item")
-    parsed = [parse_fragment(item, HeadgateParser.parse_select_item) for item in items]
+        raise BindError("select takes at least one item")
+    texts = [
+        text("hg.select: item", item, "the text of an expression, such as 'count(*) AS n'", BindError) for item in items
+    ]
+    parsed = [parse_fragment(item, HeadgateParser.parse_select_item) for item in texts]
     return Query(exp.Select(expressions=parsed))
 
 
+@checked("hg.window", BindError)
 def window(
     range: str | float,  # noqa: A002 - the word of the language
     slide: str | float | None = None,
@@ -130,19 +143,21 @@ def window(
     '[RANGE ALL, SLIDE 1 hours, PA (src, dst)]'
     """
     everything = isinstance(range, str) and range.strip().lower() == "all"
+    columns: Sequence[Any] = pa if isinstance(pa, list | tuple) else [pa]
     args = {
-        "range": None if everything else parse_length(str(range)),
+        "range": None if everything else _length("range", range),
         "all": True if everything else None,
-        "tumbling": True if tumbling else None,
-        "slide": None if slide is None else parse_length(str(slide)),
-        "wa": _attribute(wa),
-        "rattr": _attribute(rattr),
-        "sattr": None if sattr is None else parse_fragment(sattr, HeadgateParser.parse_slide_attribute),
-        "pa": None if pa is None else [_attribute(column) for column in ([pa] if isinstance(pa, str) else pa)],
+        "tumbling": True if flag("hg.window: tumbling", tumbling, BindError) else None,
+        "slide": None if slide is None else _length("slide", slide),
+        "wa": _attribute("wa", wa),
+        "rattr": _attribute("rattr", rattr),
+        "sattr": None if sattr is None else parse_fragment(_name("sattr", sattr), HeadgateParser.parse_slide_attribute),
+        "pa": None if pa is None else [_attribute("pa", column) for column in columns],
     }
     return WindowClause(**{key: arg for key, arg in args.items() if arg is not None})
 
 
+@checked("hg.stream", BindError)
 def stream(source: str | Query | exp.Expr, window: WindowClause | None = None, alias: str | None = None) -> exp.Expr:
     """A stream, nested query or union as a source, with its window and alias.
 
@@ -154,11 +169,14 @@ def stream(source: str | Query | exp.Expr, window: WindowClause | None = None, a
         item = _aliased(item, alias)
     if window is None:
         return item
+    if not isinstance(window, WindowClause):
+        raise refused("hg.stream: window", window, "what hg.window(...) gives", BindError)
     if isinstance(item, Windowed):
-        raise ValueError(f"{to_sql(item)} has a window already")
+        raise BindError(f"{to_sql(item)} has a window already")
     return Windowed(this=item, clause=window.copy())
 
 
+@checked("hg.union", BindError)
 def union(*members: str | Query | exp.Expr, alias: str | None = None) -> StreamUnion:
     """A union of streams as a source.
 
@@ -169,35 +187,52 @@ def union(*members: str | Query | exp.Expr, alias: str | None = None) -> StreamU
     for member in members:
         item = _source(member)
         if isinstance(item, Windowed) or item.alias:
-            raise ValueError(f"{to_sql(item)} is in a union and can have no window or alias of its own")
+            raise BindError(f"{to_sql(item)} is in a union and can have no window or alias of its own")
         streams.extend(item.expressions if isinstance(item, StreamUnion) else [item])
     if len(streams) < 2:
-        raise ValueError("union takes at least two streams")
+        raise BindError("union takes at least two streams")
     whole = StreamUnion(expressions=streams)
     return whole if alias is None else _aliased(whole, alias)
 
 
 def _source(source: Source) -> exp.Expr:
-    if isinstance(source, tuple):
+    if isinstance(source, tuple) and len(source) == 2:
         return _aliased(_source(source[0]), source[1])
     if isinstance(source, Query):
         return exp.Subquery(this=source.ast)
     if isinstance(source, str):
         return parse_fragment(source, HeadgateParser.parse_from_item)
+    if not isinstance(source, exp.Expr):
+        raise refused(
+            "a source of hg.select", source, "the name of a stream, or a query, or one with an alias", BindError
+        )
     return source.copy()
 
 
 def _aliased(item: T, alias: str) -> T:
     stream = item.this if isinstance(item, Windowed) else item
     if stream.args.get("alias"):
-        raise ValueError(f"{to_sql(stream)} has an alias already")
-    stream.set("alias", exp.TableAlias(this=exp.to_identifier(alias)))
+        raise BindError(f"{to_sql(stream)} has an alias already")
+    name = text("alias", alias, "a name", BindError)
+    stream.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
     return item
 
 
-def _attribute(column: str | None) -> exp.Column | None:
-    return None if column is None else parse_fragment(column, HeadgateParser.parse_attribute)
+def _length(word: str, length: object) -> Length:
+    if isinstance(length, bool) or not isinstance(length, str | Real):
+        raise refused(f"hg.window: {word}", length, "a length, such as '10 minutes' or 100", BindError)
+    return parse_length(str(length))
+
+
+def _name(word: str, column: object) -> str:
+    return text(f"hg.window: {word}", column, "the name of a column", BindError)
+
+
+def _attribute(word: str, column: str | None) -> exp.Column | None:
+    return None if column is None else parse_fragment(_name(word, column), HeadgateParser.parse_attribute)
 
 
 def _condition(sql: str) -> exp.Expr:
-    return parse_fragment(sql, HeadgateParser.parse_condition)
+    return parse_fragment(
+        text("hg.select: condition", sql, "the text of an expression", BindError), HeadgateParser.parse_condition
+    )

@@ -24,10 +24,13 @@ from headgate.plan.nodes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from headgate.plan.strategy import Strategy
 
+_NO_PROMISE = "no PROGRESS: nothing closes a window until it ends"
+#: Columns that the planner adds have names that begin so.
+_OWN = "_hg_"
 _WIDTH = 110
 _LABEL = 10
 
@@ -57,6 +60,34 @@ def explain(node: Node, strategy: Strategy | None = None) -> str:
     return "\n".join(_tree(node, frozenset(node.types), strategy, "", ""))
 
 
+def explain_stream(name: str, source: str, promise: str, sinks: Iterable[str] = ()) -> str:
+    """A stream in a line: what it is read from, what its progress is promised to be, and where its bad tuples go.
+
+    >>> explain_stream("Main", "parquet", "PROGRESS ON ts ORDERED")
+    'Stream Main from parquet, PROGRESS ON ts ORDERED'
+    """
+    return "; ".join([f"Stream {name} from {source}, {promise or _NO_PROMISE}", *sinks])
+
+
+def explain_query(
+    name: str, properties: Sequence[str], sinks: Iterable[str], plan: Node, strategy: Strategy | None = None
+) -> str:
+    """A query as flows have it: its name, the properties of its WITH, where its answers go, and its plan."""
+    head = f"Query {name}" + (f" with {', '.join(properties)}" if properties else "")
+    return "\n".join([head, *(f"  {sink}" for sink in sinks), explain(plan, strategy)])
+
+
+def explain_sink(format_: str, place: str | None, output: str = "answers") -> str:
+    """Where a sink goes.
+
+    >>> explain_sink("parquet", "late", "late")
+    "late tuples into parquet 'late'"
+    """
+    path = f" '{place}'" if place is not None else ""
+    what = "" if output == "answers" else f"{output} tuples "
+    return f"{what}into {format_}{path}"
+
+
 def _tree(node: Node, wanted: frozenset[str], strategy: Strategy | None, head: str, rail: str) -> Iterator[str]:
     """The lines of a node and all below it; `head` stands before its first line, `rail` before the others."""
     title, lines = _operator(node, wanted, strategy)
@@ -80,7 +111,8 @@ def _operator(node: Node, wanted: frozenset[str], strategy: Strategy | None) -> 
         case Project(input=below, columns=columns):
             if alias := words.renaming(node):
                 return f"As {words.name(alias)}", ()
-            return "Project " + ", ".join(words.named(c, below) for c in columns if c.name in wanted), ()
+            shown = [c for c in columns if c.name in wanted and not c.name.startswith(_OWN)]
+            return "Project " + ", ".join(words.named(c, below) for c in shown), ()
         case Union(numbered=numbered):
             number = f", numbered by arrival as {ROW_NUM}" if numbered else ""
             return f"Union of {len(node.inputs)}, duplicates kept{number}", ()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
 from headgate.errors import BindError, ScriptError
 from headgate.lang import CreateQuery, CreateSink, CreateStream, CreateTable, Statement
 from headgate.plan.bind import bind
 from headgate.plan.catalog import Catalog, did_you_mean
 from headgate.plan.nodes import Field, Node, Source
+from headgate.plan.strategy import Strategy
 from headgate.plan.types import UNKNOWN, is_numeric, is_time
 
 if TYPE_CHECKING:
@@ -56,6 +57,15 @@ class ScriptQuery:
     plan: Node
     properties: dict[str, OptionValue]
     statement: CreateQuery
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """The strategy that WITH asks for."""
+        strategy, known = self.properties.get("strategy"), get_args(Strategy)
+        if strategy is not None and strategy not in known:
+            words = " or ".join(map(repr, known))
+            raise ScriptError(f"query {self.name}: unknown strategy = {strategy!r}: write {words}, or leave it out")
+        return cast("Strategy | None", strategy)
 
 
 @dataclass(frozen=True)

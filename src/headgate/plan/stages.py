@@ -99,6 +99,8 @@ class Continuous:
     name: str
     plan: Node
     stages: tuple[Stage, ...]
+    strategy: Strategy | None = None
+    """That which was asked for, if any was."""
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -120,7 +122,7 @@ def continuous(
     Over `bounded` streams every window closes at their end, so nothing has to progress.
     """
     try:
-        return Continuous(name, plan, _Cutter(name, strategy, bounded).cut(pruned(plan)))
+        return Continuous(name, plan, _Cutter(name, strategy, bounded).cut(pruned(plan)), strategy)
     except BindError as error:
         raise type(error)(f"query {name}: {error}") from None
 

@@ -11,6 +11,7 @@ from numbers import Real
 from typing import TypeAlias
 
 from headgate.errors import ParseError, ProgressError
+from headgate.given import checked
 from headgate.lang import Length, Progress, parse_length, to_sql
 from headgate.plan.types import UNKNOWN, is_numeric, is_time
 from headgate.windows import Number
@@ -107,6 +108,7 @@ class Rule:
         return replace(self, numeric=is_numeric(type_))
 
 
+@checked("hg.progress", ProgressError)
 def progress(
     attr: str,
     *,

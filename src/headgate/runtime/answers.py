@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from headgate.plan.stages import Continuous, Stage
     from headgate.runtime.folder import Folder
     from headgate.runtime.level import Level
+    from headgate.runtime.manifest import Manifest
     from headgate.runtime.state import State
 
 _ANSWERS = "answers"
@@ -74,7 +75,7 @@ class Answers:
         if looked_at:
             figures += [sql for column in outlooks for sql in observed_outlook(Name(column))]
         counted = everything.observe(observed, F.expr(f"struct({', '.join(figures)})").alias(_ANSWERS))
-        self._state.write(counted.drop(*outlooks), self.folder(names[0], batch), expected)
+        self._state.write(counted.drop(*outlooks), self._folder(names[0], batch, self._state.mark), expected)
         found = observed.get[_ANSWERS].asDict()
         asked = ("squared", "tuples", "missed")
         told = {n: [found.get(outlook_figure(outlook(n), what).plain) for what in asked] for n in names}
@@ -83,35 +84,44 @@ class Answers:
             {name: own for name, own in told.items() if own[1] is not None},
         )
 
-    def read(self, stage: str, batches: Iterable[int]) -> DataFrame:
-        """The answers of a query, or of one of its stages, from some batches."""
+    def given(self, stage: str, batch: int) -> DataFrame:
+        """The answers of a query, or of one of its stages, from the batch that is run."""
+        return self._read(stage, [self._folder(stage, batch, self._state.mark)])
+
+    def kept(self, stage: str, batches: range, manifest: Manifest) -> DataFrame:
+        """The answers of a query from some batches that are committed."""
+        there = set((self._root / _ANSWERS).folders())
+        folders = [self._folder(stage, batch, manifest.mark(batch)) for batch in batches]
+        return self._read(stage, [f for f in folders if f.rpartition("/")[2] in there])
+
+    def _read(self, stage: str, folders: Iterable[str]) -> DataFrame:
         # The columns are known: Spark would run a job to find them out.
         if stage not in self._schemas:
             plan = self._queries[stage].plan if stage in self._queries else self._stages[stage].plan
             self._schemas[stage] = StructType([*answer(plan, self._frames).schema, *self._limits(stage)])
-        paths = [f"{self._root.path}/{self.folder(stage, batch)}" for batch in batches]
+        paths = [f"{self._root.path}/{folder}" for folder in folders]
         of_one = StructType([StructField(stage, self._schemas[stage])])
         rows = self._spark.read.schema(of_one).parquet(*paths) if paths else empty(self._spark, of_one)
         return rows.where(f"{quoted(stage)} IS NOT NULL").select(f"{quoted(stage)}.*")
 
-    def batches(self, stage: str) -> list[int]:
-        """The batches whose answers there are of a stage, or of others of its depth and kind."""
-        folders = (self._root / _ANSWERS).folders()
-        return [int(name.partition("-")[0]) for name in folders if name == self._name(stage, name)]
-
-    def folder(self, stage: str, batch: int) -> str:
-        """Where the answers of a stage, and of all others of its depth and kind, are in a batch."""
-        return f"{_ANSWERS}/{self._name(stage, batch_name(batch))}"
-
-    def _name(self, stage: str, name: str) -> str:
-        depth = f"-d{self._stages[stage].depth}" if self._stages[stage].depth else ""
-        return f"{name.partition('-')[0]}{depth}{'-j' if self._stages[stage].join is not None else ''}"
+    def _folder(self, stage: str, batch: int, mark: str) -> str:
+        """Where a run puts the answers of a stage, and of all others of its depth and kind, in a batch."""
+        own = self._stages[stage]
+        kind = f"{f'-d{own.depth}' if own.depth else ''}{'-j' if own.join is not None else ''}"
+        return f"{_ANSWERS}/{batch_name(batch)}{kind}{f'-{mark}' if mark else ''}"
 
     def keep(self, batch: int, queries: Iterable[str]) -> None:
         """Deletes what a batch gave but for the answers of some queries."""
-        kept = {self.folder(query, batch) for query in queries}
-        for folder in {self.folder(stage, batch) for stage in self._stages} - kept:
+        kept = {self._folder(query, batch, self._state.mark) for query in queries}
+        for folder in {self._folder(stage, batch, self._state.mark) for stage in self._stages} - kept:
             (self._root / folder).delete()
+
+    def clean(self, manifest: Manifest) -> None:
+        """Deletes what a crash has left of batches that were begun and not committed."""
+        for name in (self._root / _ANSWERS).folders():
+            number, _, rest = name.partition("-")
+            if number.isdigit() and rest.rpartition("-")[2] != manifest.mark(int(number)):
+                (self._root / f"{_ANSWERS}/{name}").delete()
 
     def clear(self) -> None:
         """Deletes all answers."""

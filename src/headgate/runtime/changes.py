@@ -61,6 +61,7 @@ def without_dropped(
         skipped={n: count for n, count in manifest.skipped.items() if n in kept},
         boxes={n: at for n, at in manifest.boxes.items() if n in kept},
         tuples=tuple(own for f in manifest.tuples if (own := f.of(kept)).spans),
+        counters={what: _counts(counts, what, known) for what, counts in manifest.counters.items()},
     )
 
 
@@ -118,6 +119,11 @@ def check_columns(manifest: Manifest, columns: Columns, promised: Mapping[str, A
                 f" be on {now} ({new}): keep to that column and its type, give the stream another name, or start with a"
                 " new checkpoint"
             )
+
+
+def _counts(counts: Mapping[str, int], what: str, queries: Collection[str]) -> dict[str, int]:
+    """What was counted by stream, and of what was counted by query, those that go on."""
+    return {name: count for name, count in counts.items() if what in ("rows", "bad") or name in queries}
 
 
 def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], levels: Sequence[Level]) -> Manifest:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast, get_args
 
 from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
 
-from headgate.errors import BindError
+from headgate import given
+from headgate.errors import BindError, Error
 from headgate.lang import Query, parse_query
 from headgate.operators import lower
 from headgate.plan import Catalog, Field, Node, Source, Strategy, bind
 from headgate.plan.nodes import SAMPLING_RATE
-from headgate.runtime.failures import plain_errors
+from headgate.runtime.failures import first_line, plain_errors
 
 
 @dataclass(frozen=True)
@@ -23,11 +25,13 @@ class Table:
     rows: Any
 
 
+@given.checked("hg.table", BindError)
 def table(rows: Any) -> Table:
     """For `evaluate`: a table that a stream can be joined with, without a window."""
     return Table(rows)
 
 
+@given.checked("hg.evaluate", BindError)
 def evaluate(
     sql: str | Query, spark: SparkSession | None = None, strategy: Strategy | None = None, **streams: Any
 ) -> DataFrame:
@@ -53,11 +57,12 @@ def evaluate(
     +---+------------+----------+-------------+
     <BLANKLINE>
     """
-    if strategy not in (None, "eager", "paned"):
-        raise BindError(f"unknown strategy {strategy!r}: choose 'eager', 'paned' or None")
+    strategy, ast = as_strategy("hg.evaluate", strategy, BindError), as_tree("hg.evaluate", sql, BindError)
+    if spark is not None:
+        check_session("hg.evaluate", spark)
     tables = {name for name, stream in streams.items() if isinstance(stream, Table)}
     frames = {n: _frame(n, s.rows if isinstance(s, Table) else s, spark) for n, s in streams.items()}
-    plan = bind(sql.ast if isinstance(sql, Query) else parse_query(sql), catalog_of(frames, tables))
+    plan = bind(ast, catalog_of(frames, tables))
     return answer(plan, frames, strategy)
 
 
@@ -87,5 +92,37 @@ def _frame(name: str, stream: Any, spark: SparkSession | None) -> DataFrame:
     spark = spark or SparkSession.getActiveSession()
     if spark is None:
         raise BindError(f"stream {name} is not a DataFrame: give the session to make one in, spark=hg.session()")
-    with plain_errors():
-        return spark.createDataFrame(stream)
+    try:
+        with plain_errors():
+            return spark.createDataFrame(stream)
+    except Exception as error:
+        raise BindError(
+            f"stream {name} is {given.shown(stream)}: give a DataFrame, or rows that spark.createDataFrame can make one"
+            f" of ({first_line(str(error))})"
+        ) from None
+
+
+def check_session(what: str, spark: object) -> None:
+    """Raises an error for anything but a session of this process that runs."""
+    if not isinstance(spark, SparkSession):
+        kind = "Spark Connect session" if type(spark).__module__.startswith("pyspark.sql.connect") else None
+        found = f"a {kind}" if kind else given.shown(spark)
+        raise Error(f"{what} needs a SparkSession of this process, such as hg.session() gives, and not {found}")
+    if spark.sparkContext._jsc is None:
+        raise Error(f"{what} was given a session that has been stopped: hg.session() starts another one")
+
+
+def as_tree(what: str, sql: object, error: type[Error]) -> exp.Query:
+    """The tree of a query, which is given as text, as one that was built, or as a tree."""
+    if isinstance(sql, exp.Query):
+        return sql
+    if isinstance(sql, Query):
+        return sql.ast
+    return parse_query(given.text(what, sql, "the text of a query, or one that hg.select(...) makes", error))
+
+
+def as_strategy(what: str, strategy: object, error: type[Error]) -> Strategy | None:
+    """The strategy that a query is given, if it is."""
+    if strategy is not None:
+        given.one_of(f"{what}: strategy", strategy, get_args(Strategy), error)
+    return cast("Strategy | None", strategy)

@@ -10,7 +10,7 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from headgate.errors import BindError, Error, SourceError
+from headgate.errors import BindError, Error, FlowError, SourceError
 
 _CLASS = re.compile(r"^\[([A-Z_.0-9]+)\]\s*")
 _WHERE = re.compile(r"\s*(SQLSTATE: \w+|== .*|;\s*$).*", re.DOTALL)
@@ -22,11 +22,23 @@ def plain_errors() -> Iterator[None]:
     """Turns any error of Spark that is raised inside into a headgate Error of one clear line."""
     try:
         yield
-    except PySparkException as error:
-        raise _plain(error) from None
-    except Py4JJavaError as error:
+    except (PySparkException, Py4JJavaError) as error:
+        raise told(error, "") from None
+
+
+def told(error: BaseException, what: str) -> Error:
+    """What went wrong as an error of ours; `what` says where it did, of an error of Python's."""
+    if isinstance(error, Error):
+        return error
+    if isinstance(error, PySparkException):
+        return _plain(error)
+    if isinstance(error, Py4JJavaError):
         messages = _causes(error.java_exception)
-        raise _kind(messages, Error)(_told(messages)) from None
+        return _kind(messages, Error)(_told(messages))
+    words = [what, type(error).__name__, " ".join(str(error).split())]
+    found = FlowError(": ".join(word for word in words if word))
+    found.__cause__ = error
+    return found
 
 
 def first_line(message: str) -> str:

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
-from headgate.errors import BindError, Error, FlowError
-from headgate.lang import Query, normal_text, parse_query
+from headgate import given
+from headgate.errors import BindError, FlowError
+from headgate.lang import Query, normal_text
 from headgate.operators.ingest import MALFORMED
 from headgate.operators.join_dropping import RESERVED
 from headgate.plan import Catalog, Field, Strategy, bind
 from headgate.plan import Source as SourceNode
 from headgate.plan.catalog import did_you_mean, names_read
-from headgate.plan.explain import explain
+from headgate.plan.explain import explain_query, explain_sink, explain_stream
 from headgate.plan.needed import inputs_needed
 from headgate.plan.stages import continuous
 from headgate.progress import Rule
+from headgate.runtime.evaluate import as_strategy, as_tree, check_session
+from headgate.runtime.explaining import called, place, promise
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.folder import Folder
+from headgate.runtime.inputs import Inputs
 from headgate.runtime.leftover import Outlet
 from headgate.runtime.lookups import Tables
 from headgate.runtime.loop import Loop
-from headgate.runtime.run import Inputs, Run, check_output
+from headgate.runtime.run import Run, as_trigger, check_output
 from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
 from headgate.shedding.controller import Overload
-from headgate.shedding.policy import Policy, check_policy, check_tuples_shed, exact
+from headgate.shedding.policy import Policy, as_policy, check_policy, check_tuples_shed, properties
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -71,11 +76,13 @@ class Flow:
     <BLANKLINE>
     """
 
-    def __init__(self, spark: SparkSession, name: str, checkpoint: str) -> None:
-        self.name = name
-        self.checkpoint = str(checkpoint).rstrip("/")
+    @given.checked("hg.Flow")
+    def __init__(self, spark: SparkSession, name: str, checkpoint: str | PathLike[str]) -> None:
+        check_session("hg.Flow", spark)
+        self.name = _name_of_flow(name)
+        self.checkpoint = _checkpoint(checkpoint)
         # A session of its own: the settings that suit small batches must not change those of the caller.
-        self._spark = _clone(spark, self.checkpoint)
+        self._caller, self._spark = spark, _clone(spark, self.checkpoint)
         self._sources: dict[str, Source | DataFrame] = {}
         self._schemas: dict[str, StructType] = {}
         self._rules: dict[str, Rule | None] = {}
@@ -88,12 +95,17 @@ class Flow:
         self._anew: set[str] = set()
         self._overload: Overload | None = None
 
+    @given.checked("flow.stream")
     def stream(self, name: str, source: Source | DataFrame, progress: Rule | None = None) -> None:
         """Adds a stream: a streaming or bounded DataFrame, or one of `hg.sources`, and how it progresses."""
         _new("stream", name, self._sources)
         _new("table", name, self._tables.sources)
-        if not isinstance(source, DataFrame) and not hasattr(source, "stream"):
-            raise FlowError(f"stream {name}: {source!r} is neither a DataFrame nor one of hg.sources")
+        if not isinstance(source, DataFrame) and not all(
+            hasattr(source, part) for part in ("columnar", "schema", "read")
+        ):
+            raise FlowError(f"stream {name}: {given.shown(source)} is neither a DataFrame nor one of hg.sources")
+        if progress is not None and not isinstance(progress, Rule):
+            raise given.refused(f"stream {name}: progress", progress, "hg.progress('ts', within='10 seconds')")
         schema = source.schema if isinstance(source, DataFrame) else source.schema(self._spark)
         if taken := sorted(name for name in schema.names if name.lower() in RESERVED):
             raise BindError(f"stream {name}: {taken[0]} is what Headgate calls a column of its own: rename that one")
@@ -105,6 +117,7 @@ class Flow:
             progress = progress.over(schema[progress.attr].dataType.simpleString())
         self._sources[name], self._schemas[name], self._rules[name] = source, schema, progress
 
+    @given.checked("flow.table")
     def table(self, name: str, source: Files | DataFrame) -> None:
         """Adds a table that tuples of streams can be joined with: `hg.sources.files`, or a bounded DataFrame.
 
@@ -115,6 +128,7 @@ class Flow:
         with plain_errors():
             self._tables.add(name, source)
 
+    @given.checked("flow.query")
     def query(
         self,
         name: str,
@@ -130,34 +144,39 @@ class Flow:
         columns that it uses, is forgotten.
         """
         _new("query", name, self._queries)
-        ast = sql if isinstance(sql, exp.Query) else sql.ast if isinstance(sql, Query) else parse_query(sql)
+        ast = as_tree(f"query {name}", sql, BindError)
+        promise, strategy = as_policy(f"query {name}", policy), as_strategy(f"query {name}", strategy, FlowError)
+        given.flag(f"query {name}: anew", anew)
         try:
             plan = bind(ast, self._catalog())
         except BindError as error:
             raise type(error)(f"query {name}: {error}") from None
         bounded = [n for n, s in self._sources.items() if isinstance(s, DataFrame) and not s.isStreaming]
         query = continuous(name, plan, strategy, bounded)
-        check_policy(query, policy or exact())
-        self._queries[name], self._policies[name] = query, policy or exact()
+        check_policy(query, promise)
+        self._queries[name], self._policies[name] = query, promise
         read = {n.lower() for n in names_read(ast)}
         self._read[name] = [q for q in self._readable() if q != name and q.lower() in read]
         # Another answer of what it reads is another answer of its own.
         # A policy may change its numbers, but what is kept depends on what it is.
-        texts = (f"{normal_text(ast)} {type(policy or exact()).__name__}", *(self._texts[q] for q in self._read[name]))
+        texts = (f"{normal_text(ast)} {type(promise).__name__}", *(self._texts[q] for q in self._read[name]))
         self._texts[name] = "; ".join(texts)
         if anew:
             self._anew.add(name)
 
+    @given.checked("flow.drop")
     def drop(self, name: str) -> None:
         """Takes a query away, with its sinks; the state that only it needs is freed."""
         if name not in self._queries:
-            raise FlowError(f"there is no query {name} in the flow: {did_you_mean(name, self._queries)}")
+            hint = did_you_mean(str(name), self._queries)
+            raise FlowError(f"there is no query {given.named(name)} in the flow: {hint}")
         if readers := [q for q, read in self._read.items() if name in read]:
             raise FlowError(f"query {', '.join(readers)} reads {name}: drop it first")
         del self._queries[name], self._texts[name], self._read[name], self._policies[name]
         self._anew.discard(name)
         self._outlets = [o for o in self._outlets if o.of != name or o.output == "bad"]
 
+    @given.checked("flow.sink")
     def sink(self, name: str, sink: object, output: str = "answers") -> None:
         """Sends the answers of a query to a sink.
 
@@ -173,31 +192,52 @@ class Flow:
             taker = ParquetSink(f"{self.checkpoint}/{output}/{name}")
         self._outlets.append(Outlet(name, taker, output))
 
+    @given.checked("flow.explain")
     def explain(self) -> str:
-        """The plans of all queries as text."""
-        return "\n\n".join(f"{name}\n{explain(query.plan)}" for name, query in self._queries.items())
+        """The streams, and each of the queries with its plan, as text."""
+        streams = [
+            explain_stream(name, called(source), promise(self._rules[name]), self._sinks(name, of_stream=True))
+            for name, source in self._sources.items()
+        ]
+        streams += [f"Table {name} from {called(source)}" for name, source in self._tables.sources.items()]
+        queries = [
+            explain_query(name, self._properties(query), self._sinks(name), query.plan, query.strategy)
+            for name, query in self._queries.items()
+        ]
+        return "\n\n".join(filter(None, ["\n".join(streams), *queries]))
 
+    def _properties(self, query: Continuous) -> list[str]:
+        strategy = [f"strategy = '{query.strategy}'"] if query.strategy is not None else []
+        return [*properties(self._policies[query.name]), *strategy]
+
+    def _sinks(self, of: str, of_stream: bool = False) -> list[str]:
+        outlets = [o for o in self._outlets if o.of == of and (o.output == "bad") == of_stream]
+        return [explain_sink(*place(outlet.sink), outlet.output) for outlet in outlets]
+
+    @given.checked("flow.start")
     def start(self, trigger: str | None = None, overload: Overload | None = None) -> Run:
         """Starts the flow and returns at once; `trigger` is how often a batch runs, such as "5 seconds".
 
         With trigger="available now" it ends once it has run over everything that is there. With `hg.overload(...)`,
         batches that would take too long are shed as the policies of the queries say.
         """
-        return self._run(overload).started(trigger)
+        pace = as_trigger("flow.start: trigger", trigger)
+        return self._run(overload).started(pace)
 
+    @given.checked("flow.run_available")
     def run_available(self, overload: Overload | None = None) -> Run:
         """Runs over everything that is there now, and returns when that is done."""
         return self._run(overload).finished()
 
     def _run(self, overload: Overload | None = None) -> Run:
         if overload is not None and not isinstance(overload, Overload):
-            raise FlowError(f"overload={overload!r}: give hg.overload(target='5 seconds')")
+            raise given.refused("overload", overload, "hg.overload(target='5 seconds')")
         self._overload = overload
         if not self._sources:
             raise FlowError(f"flow {self.name} has no streams: add one with flow.stream(...)")
         if not self._queries:
             raise FlowError(f"flow {self.name} has no queries: add one with flow.query(...)")
-        run = Run(self, *self._definition()(None))
+        run = Run(self, *self._definition()(None), self._caller)
         self.changed()
         return run
 
@@ -269,11 +309,23 @@ def _collect(node: Node, wanted: frozenset[str], found: dict[str, set[str]]) -> 
         _collect(below, needed, found)
 
 
-def _new(kind: str, name: str, known: Iterable[str]) -> None:
-    if not name.isidentifier():
-        raise FlowError(f"{name!r} cannot name a {kind}: use letters, digits and _")
+def _new(kind: str, name: object, known: Iterable[str]) -> None:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise FlowError(f"{given.shown(name)} cannot name a {kind}: use letters, digits and _")
     if _folded(name) in map(_folded, known):
         raise FlowError(f"there is a {kind} named {name} already: give this one another name")
+
+
+def _name_of_flow(name: object) -> str:
+    instead = "a name without slashes and line breaks, such as 'netmon'"
+    if any(c in "/\\" or not c.isprintable() for c in given.text("hg.Flow: name", name, instead)):
+        raise given.refused("hg.Flow: name", name, instead)
+    return str(name)
+
+
+def _checkpoint(place: object) -> str:
+    path = given.place("hg.Flow: checkpoint", place)
+    return path.rstrip("/") or "/"
 
 
 def _folded(name: str) -> str:
@@ -286,8 +338,6 @@ def _folded(name: str) -> str:
 
 
 def _clone(spark: SparkSession, checkpoint: str) -> SparkSession:
-    if not isinstance(spark, SparkSession):
-        raise Error("a flow needs a SparkSession of this process, such as hg.session() gives")
     clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     # Batches are small and alike: planning a query anew at every shuffle costs more than it gains.
     clone.conf.set("spark.sql.adaptive.enabled", "false")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,6 +45,13 @@ class Folder:
         return Folder(self._spark, f"{self.path}/{name}", self._fs)
 
     @cached_property
+    def place(self) -> str:
+        """Where it is, the same however its path is written."""
+        if self.is_local:
+            return os.path.realpath(str(self._fs.makeQualified(self._root).toUri().getPath()))
+        return str(self._fs.makeQualified(self._root).toString())
+
+    @cached_property
     def is_local(self) -> bool:
         """Whether it is on a disk of this machine."""
         return str(self._fs.getUri().getScheme()) == "file"
@@ -54,14 +62,19 @@ class Folder:
         if self.is_local:
             self._local_path(_COMMITTER).mkdirs()
 
-    def read(self, name: str) -> str | None:
-        """The text of a file, or None if there is none, or one that the file system itself knows to be cut short."""
+    def read(self, name: str, most: int | None = None) -> str | None:
+        """The text of a file, or None if there is none, or one that the file system itself knows to be cut short.
+
+        No more than so many bytes are read: what is no plain file may have no end.
+        """
         path = self._path(name)
         try:
             if not self._fs.exists(path):
                 return None
             stream = self._fs.open(path)
             try:
+                if most is not None:
+                    return bytes(stream.readNBytes(most)).decode("utf-8", "replace")
                 return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
             finally:
                 stream.close()
@@ -81,6 +94,44 @@ class Folder:
                 stream.close()
         except Py4JJavaError as error:
             raise StateError(f"cannot write {self.path}/{name}: {_reason(error)}") from None
+
+    def write_new(self, name: str, text: str, by: str) -> bool:
+        """Makes a file, whole from the first; tells whether it did: False if there is one of this name already.
+
+        `by` tells who makes it from others who may be making one of this name at the same time.
+        """
+        if not self.is_local:
+            return self._written_new(name, text)
+        aside = f".{name}.{by}"
+        self.write(aside, text)
+        try:
+            # A link comes about at once, with all that is in the file, and never in place of another one.
+            self._jvm.java.nio.file.Files.createLink(self._local_path(name).toPath(), self._local_path(aside).toPath())
+            return True
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() == "FileAlreadyExistsException":
+                return False
+            # Not every file system has links.
+            there = self._local_path(name)
+            return bool(not there.exists() and self._local_path(aside).renameTo(there))
+        finally:
+            self._local_path(aside).delete()
+
+    def _written_new(self, name: str, text: str) -> bool:
+        try:
+            if self._fs.exists(self._path(name)):
+                return False
+            stream = self._fs.create(self._path(name), False)
+            try:
+                stream.write(bytearray(text, "utf-8"))
+                stream.hsync()
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() == "FileAlreadyExistsException":
+                return False
+            raise StateError(f"cannot write {self.path}/{name}: {_reason(error)}") from None
+        return True
 
     def files(self) -> list[FileInfo]:
         """The files of the folder, without hidden ones, by name; none if there is no such folder."""

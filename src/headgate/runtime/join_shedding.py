@@ -354,7 +354,7 @@ class JoinShedding:
     def explain(self, decided: Mapping[str, Any]) -> list[str]:
         """What was left out of each join in the last batch, and why."""
         plans = {name: restored(decided[j.stage.name]) for name, j in self._joins.items() if j.stage.name in decided}
-        return [f"join {name}: {plan.why}" for name, plan in plans.items() if plan.why]
+        return [f"Join of query {name}: {plan.why}" for name, plan in plans.items() if plan.why]
 
     def status(self, decided: Mapping[str, Any]) -> dict[str, Any]:
         """What is left out of each join, why, and how much of it has been so far."""
@@ -369,7 +369,7 @@ class JoinShedding:
                 "delivered": self.did[join.stage.name].pairs if join.stage.name in self.did else 0,
                 "left_out": join.left_out,
             }
-        return {"joins": found} if found else {}
+        return found
 
 
 def _with_rate(plan: Node) -> Node:

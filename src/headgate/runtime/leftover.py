@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from headgate.errors import BindError, Error, FlowError
 from headgate.operators.ingest import MALFORMED, figure
+from headgate.runtime.failures import told
 from headgate.runtime.pieces import sound, together
 
 if TYPE_CHECKING:
@@ -34,6 +37,26 @@ class Outlet:
     of: str
     sink: Sink
     output: str = "answers"
+
+    @property
+    def called(self) -> str:
+        """What it is called in a message."""
+        if self.output == "answers":
+            return f"the sink of query {self.of}"
+        return f"the sink of {self.output} tuples of {'stream' if self.output == 'bad' else 'query'} {self.of}"
+
+
+@contextmanager
+def failing(outlet: Outlet) -> Iterator[None]:
+    """Names the sink in what goes wrong as something is delivered to it."""
+    try:
+        yield
+    except Exception as error:
+        cause = told(error, "")
+        kind = FlowError if type(cause) in (Error, BindError) else type(cause)
+        found = kind(f"{outlet.called} failed: {cause}; the next start of the flow gives it this batch again")
+        found.query, found.stream = (None, outlet.of) if outlet.output == "bad" else (outlet.of, None)
+        raise found from cause.__cause__
 
 
 class Leftover:
@@ -63,18 +86,20 @@ class Leftover:
             assert counts is not None
             for name, count in counts.asDict().items():
                 late[name] = late.get(name, 0) + count
-                for sink in self._sinks("late", name) if count else ():
-                    sink.deliver(df.where(any_of[name]), f"{name}-late-{stream}", batch)
+                for outlet in self._to("late", name) if count else ():
+                    with failing(outlet):
+                        outlet.sink.deliver(df.where(any_of[name]), f"{name}-late-{stream}", batch)
         return late
 
     def bad(self, batches: Batches, figures: Mapping[str, Any], batch: int) -> dict[str, int]:
         """Bad tuples by stream; malformed ones are delivered with their record."""
         counts = {name: figures.get(figure(name, "bad")) or 0 for name in batches}
         for watch in (w for w in self._watches.values() if counts.get(w.stream)):
-            for sink in self._sinks("bad", watch.stream):
+            for outlet in self._to("bad", watch.stream):
                 df = together(batches[watch.stream])
                 rows = df.where(watch.is_bad(df)).withColumnRenamed(MALFORMED, RECORD)
-                sink.deliver(rows, f"{watch.stream}-bad", batch)
+                with failing(outlet):
+                    outlet.sink.deliver(rows, f"{watch.stream}-bad", batch)
         return counts
 
     def shed(self, left_out: LeftOut, figures: Mapping[str, Any], batch: int) -> dict[str, int]:
@@ -82,9 +107,10 @@ class Leftover:
         counts = left_out.counted(figures)
         for query, own in counts.items():
             for watch in (w for w in self._watches.values() if own.get(w.stream)):
-                for sink in self._sinks("shed", query):
-                    sink.deliver(left_out.tuples(query, watch), f"{query}-shed-{watch.stream}", batch)
+                for outlet in self._to("shed", query):
+                    with failing(outlet):
+                        outlet.sink.deliver(left_out.tuples(query, watch), f"{query}-shed-{watch.stream}", batch)
         return {query: sum(own.values()) for query, own in counts.items()}
 
-    def _sinks(self, output: str, of: str) -> list[Sink]:
-        return [outlet.sink for outlet in self._outlets if outlet.output == output and outlet.of == of]
+    def _to(self, output: str, of: str) -> list[Outlet]:
+        return [outlet for outlet in self._outlets if outlet.output == output and outlet.of == of]

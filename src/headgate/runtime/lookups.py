@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from headgate.errors import Error, FlowError
+from headgate.given import shown
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.files import File, found
 from headgate.runtime.reading import Mode, Reader
@@ -44,12 +45,12 @@ class Tables:
         """Adds a table: files, or a bounded DataFrame, which is read anew for every batch."""
         if isinstance(source, DataFrame):
             if source.isStreaming:
-                raise FlowError(f"table {name}: {source!r} streams: add it with flow.stream(...)")
+                raise FlowError(f"table {name}: it streams: add it with flow.stream(...)")
             self.schemas[name] = source.schema
         elif isinstance(source, Files):
             self.schemas[name] = source.columns(self.spark)
         else:
-            raise FlowError(f"table {name}: {source!r} is neither a DataFrame nor hg.sources.files(...)")
+            raise FlowError(f"table {name}: {shown(source)} is neither a DataFrame nor hg.sources.files(...)")
         self.sources[name] = source
 
     def now(self, names: Collection[str]) -> Mapping[str, DataFrame]:

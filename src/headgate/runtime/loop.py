@@ -8,12 +8,16 @@ its decision, onto the same file names, so it happens once however often it is b
 from __future__ import annotations
 
 import math
+import os
+import socket
+import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +25,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from headgate.errors import StateError
 from headgate.operators.closing import Closing, answers
 from headgate.operators.estimates import (
     TAKEN_AT,
@@ -68,6 +73,7 @@ from headgate.runtime.closings import (
     written_places,
 )
 from headgate.runtime.evaluate import answer
+from headgate.runtime.explaining import kept_text, table_text
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
@@ -76,7 +82,7 @@ from headgate.runtime.keeping import Keeping
 from headgate.runtime.lateness import Lateness
 from headgate.runtime.leaving import LeftOut
 from headgate.runtime.leaving import kept as left_out_for
-from headgate.runtime.leftover import Batches, Leftover, Outlet
+from headgate.runtime.leftover import Batches, Leftover, Outlet, failing
 from headgate.runtime.level import Level, levels
 from headgate.runtime.manifest import Manifest, Manifests, batch_name, sealed, whole
 from headgate.runtime.pieces import empty, sound, together
@@ -85,6 +91,7 @@ from headgate.runtime.shedding import Shedding
 from headgate.runtime.sinks import MemorySink
 from headgate.runtime.splitting import splitting
 from headgate.runtime.state import State
+from headgate.runtime.stream import LOG
 from headgate.runtime.telling import explain
 from headgate.runtime.tuples import Keeper, Tuples
 from headgate.runtime.whereabouts import Whereabouts
@@ -93,7 +100,7 @@ from headgate.shedding.policy import exact, limits_for
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.plan.stages import Continuous
+    from headgate.plan.stages import Continuous, Stage
     from headgate.runtime.lookups import Tables
     from headgate.runtime.pieces import Read
     from headgate.shedding.controller import Overload
@@ -178,6 +185,7 @@ class Loop:
         self.levels = levels(list(self.stages.values()), self._watches, self._frames, known.tables, shed)
         self.manifest = self._with_added(known)
         self._state = State(spark, self.root, self.levels)
+        self._who = f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
         keepers = [
             Keeper(name, side, lower(side.plan, self._frames).schema)
             for name, stage in self.stages.items()
@@ -185,6 +193,7 @@ class Loop:
         ]
         keepers = [shed_keeper(keeper, queries, policies) for keeper in keepers]
         self._tuples = Tuples(spark, self.root, self._state, keepers)
+        self.streams = list(schemas)
         self.trackers = {
             name: Tracker.restored(rule, self.manifest.progress[name])
             if name in self.manifest.progress
@@ -203,6 +212,8 @@ class Loop:
         self._propagated: dict[str, Punctuation] = {}
         self.shedding = self._shedding()
         self.decided: dict[str, Any] | None = None
+        self.lock = threading.Lock()
+        """Held while a batch changes what is known of the load, of which others may be told meanwhile."""
         self._last_begun: float | None = None
         self.waits = False
         """Whether batches hold what came since the last one, and not just what there was to be read."""
@@ -213,9 +224,11 @@ class Loop:
     def after(self, other: Loop) -> Loop:
         """This loop, going on where another one is; both are of the same flow, with other queries."""
         known = self._without_dropped(other.manifest)
+        self.lock = other.lock
         self.manifest = self._with_added(known)
         self.trackers, self.reports, self._propagated = other.trackers, other.reports, other._propagated
         self.shedding, self._last_begun, self.waits = self._shedding(), other._last_begun, other.waits
+        self._state.mark, self._who = other._state.mark, other._who
         return self
 
     def _without_dropped(self, manifest: Manifest) -> Manifest:
@@ -240,6 +253,13 @@ class Loop:
 
     def run(self, found: Mapping[str, Read], source_batch: int | None, ended: Sequence[str] = ()) -> None:
         """Runs one batch over what was found of some streams; `ended` are the streams that are over with it."""
+        try:
+            self._run(found, source_batch, ended)
+        except Exception:
+            self.check_alone()  # If another run is at work here, that is what is wrong.
+            raise
+
+    def _run(self, found: Mapping[str, Read], source_batch: int | None, ended: Sequence[str]) -> None:
         watch = _Stopwatch()
         amounts = {name: own.amount for name, own in found.items()}
         interval, self._outlooks = self._interval() if found else None, {}
@@ -247,7 +267,8 @@ class Loop:
         held = not self.reports
         about: dict[str, Any] = {"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held}
         decision = self._decide(about | {"splitting": splitting(self.spark)}, found, interval)
-        self.shedding.subsets.restore(decision["shed"]["subsets"])
+        with self.lock:
+            self.shedding.subsets.restore(decision["shed"]["subsets"])
         self._keeping.drops = JoinDrops(self.shedding.joins.completed(decision["shed"]["joins"]), self.batch)
         with plain_errors(), ThreadPoolExecutor(1) as aside, ExitStack() as held_back:
             watch.lap("decide")
@@ -264,6 +285,7 @@ class Loop:
             manifest, figures = self._ingest(first, {**streams, **left_out.coined}, self.manifest, sampling, samples)
             watch.lap("ingest")
             self._progress(batches, figures, decision)
+            self.check_alone()
             late = self._leftover.late(streams, figures, self.manifest, self.batch)
             bad = self._leftover.bad(batches, figures, self.batch)
             shed = self._leftover.shed(left_out, figures, self.batch)
@@ -271,9 +293,10 @@ class Loop:
             manifest = replace(manifest, ended=sorted({*manifest.ended, *decision["ended"]}))
             manifest = self._counted(manifest, batches, figures)
             manifest = replace(manifest, highest=manifest.highest | self._highest(manifest, figures))
-            self._whereabouts.advance(self.shedding.subsets, self.manifest, manifest)
-            self.shedding.sampled(figures, sampling.rates, self.manifest, manifest)
-            self.shedding.pairs_sampled(figures, self._keeping.drops.plans)
+            with self.lock:
+                self._whereabouts.advance(self.shedding.subsets, self.manifest, manifest)
+                self.shedding.sampled(figures, sampling.rates, self.manifest, manifest)
+                self.shedding.pairs_sampled(figures, self._keeping.drops.plans)
             punctuated = self._told(manifest, decision["now"])
             given: dict[str, int] = {}
             for level in self.levels:
@@ -319,18 +342,21 @@ class Loop:
             rooms = self.shedding.joins.rooms()
             manifest = self._tuples.compacted(self._tuples.purged(manifest, told), self.batch, told, rooms)
             before = {stage: self._tuples.count(self.manifest, stage) for stage in self.shedding.joins.stages}
-            self.shedding.joins.observe(self._keeping.drops, rows, pairs, before)
+            with self.lock:
+                self.shedding.joins.observe(self._keeping.drops, rows, pairs, before)
         watch.lap("compact")
-        self.shedding.closed(manifest)
-        if found:
-            answers = sum(count for name, count in given.items() if name not in self.shedding.joins.stages)
-            seconds, manifests = sum(watch.laps.values()), (self.manifest, manifest)
-            self.shedding.observe(
-                decision["shed"], amounts, figures, self._outlooks, manifests, answers, seconds, interval
-            )
-        self.shedding.happened(self.batch, decision["shed"])
-        self.decided, manifest = decision["shed"], replace(manifest, shedding=self.shedding.state())
-        self._manifests.commit(manifest)
+        with self.lock:
+            self.shedding.closed(manifest)
+            if found:
+                answers = sum(count for name, count in given.items() if name not in self.shedding.joins.stages)
+                seconds, manifests = sum(watch.laps.values()), (self.manifest, manifest)
+                self.shedding.observe(
+                    decision["shed"], amounts, figures, self._outlooks, manifests, answers, seconds, interval
+                )
+            self.shedding.happened(self.batch, decision["shed"])
+            self.decided, manifest = decision["shed"], replace(manifest, shedding=self.shedding.state())
+        manifest = manifest.committed_by(self._state.mark, self._who)
+        self._manifests.commit(manifest, self._state.mark)
         reach("committed")
         self.manifest = manifest
         self._clean(given)
@@ -340,6 +366,11 @@ class Loop:
         size = (manifest.state_rows, manifest.state_bytes)
         report = BatchReport(manifest.batch, sum(rows.values()), watch.laps, given, late, *size, shed, dropped)
         self.reports = [*self.reports[-99:], report]
+
+    @property
+    def closing(self) -> dict[str, Stage]:
+        """The stages whose windows close."""
+        return {name: stage for level in self.levels for name, stage in level.aggregating.items()}
 
     @cached_property
     def reads(self) -> dict[str, int]:
@@ -389,24 +420,62 @@ class Loop:
 
     def kept(self, query: str) -> DataFrame:
         """The answers of a query that the flow keeps itself."""
-        own = range(self.manifest.begun[query], self.manifest.batch + 1)
-        return self._answers.read(query, [batch for batch in self._answers.batches(query) if batch in own])
+        manifest = self.manifest
+        return self._answers.kept(query, range(manifest.begun[query], manifest.batch + 1), manifest)
 
     def explain(self) -> str:
-        """The tables of partials, the queries that share them, and what is shed."""
-        lines = []
-        for table in (table for level in self.levels for table in level.tables):
-            stages = ", ".join(m.stage.name for m in table.members)
-            feeds = "; ".join(f"{f.stream} by {', '.join(f.keys) or 'nothing'}" for f in table.feeds)
-            lines.append(
-                f"table {table.number}: {feeds}; panes of {table.length}; {len(table.columns)} partials; for {stages}"
-            )
-        return "\n".join([*lines, *filter(None, [explain(self.shedding, self.decided)])])
+        """The tables of partials, the queries that share them, the tuples that are kept, and what is shed."""
+        tables = [table_text(table) for level in self.levels for table in level.tables]
+        kept = [kept_text(stage) for stage in self.stages.values() if kept_by(stage)]
+        return "\n\n".join(filter(None, [*tables, *kept, explain(self.shedding, self.decided)]))
 
     # Decide
 
+    def check_alone(self) -> None:
+        """Raises an error if another run has committed a batch of this checkpoint since this one did."""
+        self._manifests.check_last(self.manifest.batch, self._state.mark)
+
+    def check_log(self) -> None:
+        """Raises an error if Spark's log of the streams and the commits of the flow do not fit together."""
+        files = (self.root / LOG / "commits").files()
+        last = max((int(f.name) for f in files if f.name.isdigit()), default=-1)
+        if not self.manifest.source_batch - 1 <= last <= self.manifest.source_batch:
+            raise self._out_of_step(last)
+
+    def is_next(self, source_batch: int) -> bool:
+        """Whether a batch of Spark's is to be run: not if it was committed, and Spark did not get to know."""
+        if source_batch == self.manifest.source_batch + 1:
+            return True
+        if source_batch == self.manifest.source_batch:
+            self.check_alone()
+            return False
+        raise self._out_of_step(source_batch)
+
+    def _out_of_step(self, source_batch: int) -> StateError:
+        """The error where Spark's log is at another batch than the flow."""
+        try:
+            self.check_alone()
+        except StateError as taken:
+            return taken
+        path, known = self.root.path, self.manifest.source_batch
+        if source_batch > known and (damaged := self._manifests.damaged(self.manifest.batch)):
+            return StateError(
+                f"the commit {damaged[-1]} is damaged, and Spark's log of the streams is past it: put the file back as"
+                f" it was; all before it is whole, up to batch {known} of the streams, and nothing has been changed"
+            )
+        wrong = (
+            f"the log was deleted, or is older than the rest: put {path}/{LOG} back as it was"
+            if source_batch < known
+            else f"commits are missing: put {path}/commits back as it was"
+        )
+        return StateError(
+            f"the checkpoint {path} is not of one piece: Spark's log of its streams has come to batch {source_batch},"
+            f" and its commits to batch {known}; {wrong}"
+        )
+
     def _decide(self, about: dict[str, Any], found: Mapping[str, Read], interval: float | None) -> dict[str, Any]:
         """What this batch is about, written down before anything is done; a batch that is run again keeps to it."""
+        self.check_alone()
         known = self.pending()
         if known is not None:
             return known
@@ -415,7 +484,8 @@ class Loop:
             spans = self._whereabouts.spans(found, self.shedding.subsets, self.manifest, self.waits)
         told = {name: _asked(tracker, about["now"]) for name, tracker in self.trackers.items()}
         due = {closes: self._state.due(self.manifest, closes) for closes in (False, True)}
-        decided = self.shedding.decide(self.manifest, amounts, spans, interval, told, due)
+        with self.lock:
+            decided = self.shedding.decide(self.manifest, amounts, spans, interval, told, due)
         decision = about | {"shed": decided.document()}
         self._decisions.write(batch_name(self.batch), sealed(decision))
         reach("decided")
@@ -513,7 +583,8 @@ class Loop:
                 pieces = {name: own.pieces for name, own in samples.items()}
                 rows = ingested(streams, first.tables, watches, {}, sampling, pieces)
                 rows.write.format("noop").mode("overwrite").save()
-                self.shedding.tried(rates, otherwise + time.perf_counter() - begun)
+                with self.lock:
+                    self.shedding.tried(rates, otherwise + time.perf_counter() - begun)
 
     def _samples(self, found: Mapping[str, Read], sampling: Sampling, until: ExitStack) -> dict[str, Sample]:
         """The tuples of streams that tables do with which do not need all of them."""
@@ -680,19 +751,23 @@ class Loop:
     # Deliver
 
     def _deliver(self, given: Mapping[str, int]) -> None:
+        self.check_alone()
         for outlet in self.outlets:
             if outlet.output == "answers" and given.get(outlet.of):
-                outlet.sink.deliver(self.answers(outlet.of, self.batch), outlet.of, self.batch)
+                with failing(outlet):
+                    outlet.sink.deliver(self.answers(outlet.of, self.batch), outlet.of, self.batch)
 
     def answers(self, query: str, batch: int) -> DataFrame:
         """The answers of a query, or of one of its stages, from one batch."""
-        return self._answers.read(query, [batch])
+        return self._answers.given(query, batch)
 
     # Commit
 
     def _clean(self, given: Mapping[str, int]) -> None:
         """Deletes what the batch needed and nobody will, also what a crash kept an earlier batch from deleting."""
         if any(self.keeps(query) for query in self.queries):
+            if not self.reports:
+                self._answers.clean(self.manifest)
             self._answers.keep(self.manifest.batch, [q for q in given if self.keeps(q) and given[q]])
         else:
             self._answers.clear()

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from headgate.errors import StateError
 
 if TYPE_CHECKING:
-    from headgate.runtime.folder import Folder
+    from headgate.runtime.folder import FileInfo, Folder
 
-VERSION = 6
+VERSION = 7
+#: An older layout that lacks what only tells runs apart.
+_READ = (6, VERSION)
 _KEPT = 3
 """How many manifests are kept: the last one, and a few before it to look back at."""
 
@@ -93,6 +95,23 @@ class Manifest:
     counters: dict[str, dict[str, int]] = field(default_factory=dict)
     shedding: dict[str, Any] = field(default_factory=dict)
     """What is known about the load, and what has been left out for it."""
+    runs: list[list[Any]] = field(default_factory=list)
+    """The runs that have committed anything: the first batch of each, and its mark."""
+    by: str = ""
+    """The run that has committed it, for people."""
+
+    def mark(self, batch: int) -> str:
+        """The mark of the run that has committed a batch; of batches before runs had marks, none.
+
+        >>> Manifest(runs=[[3, "a"], [7, "b"]]).mark(6)
+        'a'
+        """
+        return next((mark for first, mark in reversed(self.runs) if first <= batch), "")
+
+    def committed_by(self, mark: str, who: str) -> Manifest:
+        """The manifest as this run commits it."""
+        known = self.runs if self.mark(self.batch) == mark else [*self.runs, [self.batch, mark]]
+        return replace(self, runs=known, by=who)
 
     def span(self, depth: int, axis: str) -> tuple[float, float] | None:
         """Where on an axis the first and the last pane of the state start; None without any."""
@@ -124,19 +143,57 @@ class Manifests:
 
     def last(self) -> Manifest:
         """The last whole manifest; an empty one if nothing has happened yet."""
-        for name in sorted((f.name for f in self._folder.files() if f.name.isdigit()), key=int, reverse=True):
-            document = whole(self._folder.read(name))
-            if document is not None:
-                return _manifest(document, f"{self._folder.path}/{name}")
-        return Manifest()
+        return self._last(self._there())
 
-    def commit(self, manifest: Manifest) -> None:
-        """Forgets an old manifest and writes this one, after which its batch has happened."""
+    def damaged(self, after: int) -> list[str]:
+        """The paths of manifests of later batches, none of which is whole."""
+        later = [file for file in self._there() if int(file.name) > after]
+        return [f"{self._folder.path}/{file.name}" for file in later if self._whole(file) is None]
+
+    def check_last(self, batch: int, mark: str) -> None:
+        """Raises an error if another run than the one of this mark has committed a later batch."""
+        later = [file for file in self._there() if int(file.name) > batch]
+        last = self._last(later)
+        if last.batch > batch and last.mark(last.batch) != mark:
+            raise self._taken(last)
+
+    def commit(self, manifest: Manifest, mark: str) -> None:
+        """Forgets an old manifest and writes this one, after which its batch has happened.
+
+        It is written by the first run that gets there; the `mark` tells this one from others. The one that comes second
+        gets an error, and changes nothing.
+        """
         # In this order, or a crash in between would leave the old one behind for good.
         if manifest.batch >= _KEPT:
             self._folder.delete(batch_name(manifest.batch - _KEPT))
-        document = {"version": VERSION, **asdict(manifest)}
-        self._folder.write(batch_name(manifest.batch), sealed(document))
+        name = batch_name(manifest.batch)
+        text = sealed({"version": VERSION, **asdict(manifest)})
+        if not self._folder.write_new(name, text, mark):
+            self.check_last(manifest.batch - 1, mark)
+            self._folder.write(name, text)  # A crash cut it short.
+
+    def _there(self) -> list[FileInfo]:
+        """The files of manifests, the newest first."""
+        files = [file for file in self._folder.files() if file.name.isdigit()]
+        return sorted(files, key=lambda file: int(file.name), reverse=True)
+
+    def _whole(self, file: FileInfo) -> dict[str, Any] | None:
+        return whole(self._folder.read(file.name, most=file.size or 1))
+
+    def _last(self, files: list[FileInfo]) -> Manifest:
+        for file in files:
+            document = self._whole(file)
+            if document is not None:
+                return _manifest(document, f"{self._folder.path}/{file.name}")
+        return Manifest()
+
+    def _taken(self, by: Manifest) -> StateError:
+        checkpoint = self._folder.path.rpartition("/")[0]
+        who = f" ({by.by})" if by.by else ""
+        return StateError(
+            f"another run{who} has committed batch {by.batch} of the checkpoint {checkpoint} meanwhile: this one stops"
+            " and leaves everything as it is; have one run at a time on a checkpoint, and the next goes on from there"
+        )
 
 
 def sealed(document: dict[str, Any]) -> str:
@@ -165,7 +222,7 @@ def batch_name(batch: int) -> str:
 
 def _manifest(document: dict[str, Any], path: str) -> Manifest:
     version = document.pop("version", None)
-    if version != VERSION:
+    if version not in _READ:
         raise StateError(
             f"{path} has the layout {version}, and this Headgate knows layout {VERSION}: run the version that wrote it,"
             " or start with a new checkpoint"

@@ -96,7 +96,7 @@ class PacketSource(PacketRows):
 
     def stream(self, spark: SparkSession, reader: DataStreamReader | None = None) -> DataFrame:
         """The packets as a streaming DataFrame, from a reader of the session's or a given one."""
-        _register(spark)
+        register(spark)
         pace = {"rows": self.rows, "rowsPerBatch": self.rows_per_batch}
         given = {name: value for name, value in pace.items() if value is not None}
         reader = (reader or spark.readStream).format(PacketDataSource.name()).schema(self.schema())
@@ -109,7 +109,7 @@ class PacketSource(PacketRows):
         names = self.columns if columns is None else columns
         if unknown := set(names) - set(self.columns):
             raise Error(f"packets: columns must be some of {', '.join(self.columns)}, not {', '.join(sorted(unknown))}")
-        _register(spark)
+        register(spark)
         # A batch without columns would not know how many rows it has.
         reader = spark.read.format(PacketDataSource.name()).schema(spark_schema(names or ["ts"]))
         return reader.options(first=start, last=end, **self._options(spark)).load().select(*names)
@@ -118,7 +118,7 @@ class PacketSource(PacketRows):
         return {"packets": self.to_json(), "partitions": self.partitions or cores(spark)}
 
 
-def _register(spark: SparkSession) -> None:
+def register(spark: SparkSession) -> None:
     """Makes the source known to a session."""
     # Spark looks for sources of the same name in the session that is active, which may be another one.
     jvm: Any = spark.sparkContext._jvm

@@ -3,213 +3,112 @@
 from __future__ import annotations
 
 import math
-import re
 import threading
-from collections.abc import Collection, Iterator, Mapping
+import time
+from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from headgate.errors import Error, FlowError, SourceError, StateError
+from headgate import given
+from headgate.errors import Error, FlowError, ParseError
+from headgate.lang import parse_length
 from headgate.operators.filling import filled
-from headgate.operators.sql import quoted, stacked
+from headgate.operators.sql import quoted
 from headgate.plan.catalog import did_you_mean
 from headgate.plan.nodes import WINDOW_START
-from headgate.progress.place import read as read_place
-from headgate.runtime.failures import plain_errors
+from headgate.runtime import claims
+from headgate.runtime.failures import plain_errors, told
 from headgate.runtime.pieces import Piece, Read
-from headgate.runtime.reading import FILE, PLACE, has_place, with_place
+from headgate.runtime.reading import has_place
 from headgate.runtime.sinks import CallSink, ParquetSink
 from headgate.runtime.splitting import split_as_decided
-from headgate.runtime.telling import status
+from headgate.runtime.status import status
+from headgate.runtime.stream import LOG, begin, identify
 from headgate.shedding.fill import check_fill, group_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamReader
-    from pyspark.sql.types import StructType
 
     from headgate.lang import Query
+    from headgate.plan import Strategy
     from headgate.runtime.flow import Flow
+    from headgate.runtime.inputs import Inputs
     from headgate.runtime.loop import BatchReport, Loop
-    from headgate.runtime.manifest import Manifest
-    from headgate.runtime.sources import Source
+    from headgate.shedding.policy import Policy
 
 #: The trigger of a run that takes what there is now, and ends.
 AVAILABLE_NOW = "available now"
+#: In microseconds: a hundred years, which Spark can still count.
+_LONGEST_PAUSE = 36_525 * 86_400_000_000
+#: In seconds: what Spark does not wait for, as it counts in milliseconds, and the longest that it can wait for.
+_A_MOMENT, _AGES = 0.001, 1e12
 #: What can be had, and what of.
 _OUTPUTS = {"answers": "query", "late": "query", "shed": "query", "bad": "stream"}
-_STREAM = "_hg_stream"
 #: So often, in seconds, it is looked whether the places of streams are still there.
 _LOOK = 2.0
-#: Spark knows sources by their place, or, if told to, by name.
-_EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
-_OFFSETS = "spark.sql.streaming.offsetLog.formatVersion"
-_NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """The streams of a flow by where they come from."""
-
-    spark: SparkSession
-    sources: Mapping[str, Source | DataFrame]
-    schemas: Mapping[str, StructType]
-    needed: Mapping[str, list[str]]
-    numbered: frozenset[str]
-    """Those whose tuples have to be in order."""
-
-    @property
-    def bounded(self) -> dict[str, DataFrame]:
-        """The bounded DataFrames."""
-        return {n: s for n, s in self.sources.items() if isinstance(s, DataFrame) and not s.isStreaming}
-
-    @property
-    def direct(self) -> dict[str, Source]:
-        """The sources that are read directly."""
-        return {n: s for n, s in self.sources.items() if not isinstance(s, DataFrame)}
-
-    @property
-    def streaming(self) -> dict[str, DataFrame]:
-        """The streaming DataFrames of the caller."""
-        return {n: s for n, s in self.sources.items() if isinstance(s, DataFrame) and s.isStreaming}
-
-    @property
-    def named(self) -> bool:
-        """Whether Spark knows the streams by name, so that there can be others at a restart.
-
-        It would have to know the caller's own by name too, which get one only where the caller's session allows it.
-        """
-        return not self.streaming
-
-    def _reader(self, name: str) -> DataStreamReader:
-        reader = self.spark.readStream
-        return reader.name(_NOT_IN_NAMES.sub(lambda odd: f"_{ord(odd[0]):x}", name)) if self.named else reader
-
-    def check_known(self, manifest: Manifest, checkpoint: str) -> None:
-        """Raises an error if Spark cannot go on from a checkpoint with these streams."""
-        sources, known = [*self.direct, *self.streaming], manifest.sources
-        if not known or (self.named and manifest.named) or (self.named == manifest.named and sources == known):
-            return
-        own = ", ".join(self.streaming) or "a DataFrame"
-        raise StateError(
-            f"the checkpoint {checkpoint} was begun with the streams {', '.join(known)}, and now there are"
-            f" {', '.join(sources)}: where {own} streams, it has to be the same ones in the same order; read streams by"
-            " hg.sources, or start with a new checkpoint"
-        )
-
-    @property
-    def _columnar(self) -> set[str]:
-        return {name for name, source in self.direct.items() if source.columnar}
-
-    def union(self) -> DataFrame:
-        """All streams that are not bounded as one, tagged, direct ones first: of those Spark passes on no rows."""
-        for setting, value in {_EVOLUTION: str(self.named).lower(), _OFFSETS: "2" if self.named else "1"}.items():
-            self.spark.conf.set(setting, value)
-        found = [
-            source.stream(self.spark, self._reader(name)).where(F.lit(False)).select(F.lit(name).alias(_STREAM))
-            for name, source in self.direct.items()
-        ]
-        passed = {name: self._passed(name) for name in self.streaming}
-        given = [
-            df.select(F.lit(name).alias(_STREAM), F.struct(*map(quoted, columns)).alias(name))
-            for name, (df, columns) in passed.items()
-        ]
-        return stacked([*found, *given])
-
-    def _passed(self, name: str) -> tuple[DataFrame, list[str]]:
-        """A streaming DataFrame, and which of its columns are passed on."""
-        df, needed = self.streaming[name], self.needed[name]
-        return (with_place(df), [*needed, *PLACE]) if name in self.in_order else (df, needed)
-
-    @cached_property
-    def in_order(self) -> frozenset[str]:
-        """The streaming DataFrames whose rows say in which order they came, as they are asked to."""
-        return frozenset(n for n, df in self.streaming.items() if n in self.numbered and has_place(df))
-
-    def gone(self, before: Collection[str]) -> list[str]:
-        """The streams whose place is gone; an error for one that was gone `before`, as it may be a moment's matter."""
-        found = {name: place for name, s in self.direct.items() if (place := s.gone(self.spark)) is not None}
-        for name in (name for name in found if name in before):
-            raise SourceError(f"stream {name}: {found[name]} is gone, and the flow stops; put it back, and start again")
-        return list(found)
-
-    @contextmanager
-    def batches(self, df: DataFrame, query: StreamingQuery, reads: Mapping[str, int]) -> Iterator[dict[str, Read]]:
-        """What a micro-batch has of each stream.
-
-        What is read several times is held in memory meanwhile, unless to read it again is cheaper.
-        """
-        found = self._found(df, query)
-        held = [
-            piece.scan
-            for name, read in found.items()
-            if reads[name] > 1 and name not in self._columnar
-            for piece in read.pieces
-        ]
-        for scan in held:
-            scan.persist()
-        try:
-            yield found
-        finally:
-            for scan in held:
-                scan.unpersist()
-
-    def _found(self, df: DataFrame, query: StreamingQuery) -> dict[str, Read]:
-        found: dict[str, Read] = {}
-        if self.direct:
-            leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
-            for i, (name, source) in enumerate(self.direct.items()):
-                leaf = leaves.apply(i)
-                read = source.read(self.spark, self.schemas[name], self.needed[name], leaf, name in self.numbered)
-                if read.pieces:
-                    found[name] = read
-        for name in self.streaming:
-            rows = df.where(f"{_STREAM} = '{name}'").select(f"{name}.*")
-            placed = FILE in rows.columns
-            if placed and name not in self.numbered:
-                placed, rows = False, rows.drop(*PLACE)
-            found[name] = Read([Piece(rows)], place=PLACE if placed else ())
-        return found
-
-
-def check_output(name: str, output: str, queries: Collection[str], streams: Collection[str]) -> None:
+def check_output(name: object, output: object, queries: Collection[str], streams: Collection[str]) -> None:
     """Raises an error if there is no such output, or nothing of this name that has it."""
-    if output not in _OUTPUTS:
-        raise FlowError(f"there is no output {output}: {did_you_mean(output, _OUTPUTS)}")
+    if not isinstance(output, str) or output not in _OUTPUTS:
+        raise FlowError(f"there is no output {given.named(output)}: {did_you_mean(str(output), _OUTPUTS)}")
     kind = _OUTPUTS[output]
     known = queries if kind == "query" else streams
-    if name not in known:
-        raise FlowError(f"there is no {kind} {name} in the flow: {did_you_mean(name, known)}")
+    if not isinstance(name, str) or name not in known:
+        raise FlowError(f"there is no {kind} {given.named(name)} in the flow: {did_you_mean(str(name), known)}")
+
+
+def as_trigger(what: str, trigger: object) -> str | None:
+    """How often a batch runs, as Spark takes it; None: one after the other.
+
+    >>> as_trigger("flow.start: trigger", "1.5 minutes")
+    '90000 milliseconds'
+    >>> as_trigger("flow.start: trigger", "5 parsecs")
+    Traceback (most recent call last):
+    headgate.errors.FlowError: flow.start: trigger='5 parsecs': give a time, such as '5 seconds', or 'available now'
+    """
+    if trigger is None or trigger == AVAILABLE_NOW:
+        return trigger
+    with suppress(ParseError):
+        microseconds = parse_length(trigger).microseconds if isinstance(trigger, str) else None
+        if microseconds is not None and 0 <= microseconds < _LONGEST_PAUSE:
+            return f"{round(microseconds / 1000)} milliseconds"
+    raise given.refused(what, trigger, f"a time, such as '5 seconds', or '{AVAILABLE_NOW}'")
 
 
 class _StoppedError(Exception):
-    """Raised inside a micro-batch that begins after the flow was told to stop."""
+    """Raised inside a micro-batch when the flow has been stopped."""
+
+    def __init__(self) -> None:
+        # By these words Spark knows an interruption from a failure.
+        words = "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
+        super().__init__(words)
 
 
 class Run:
     """A flow that runs, or has run: a handle in the manner of Spark's StreamingQuery."""
 
-    def __init__(self, flow: Flow, loop: Loop, inputs: Inputs) -> None:
+    def __init__(self, flow: Flow, loop: Loop, inputs: Inputs, caller: SparkSession) -> None:
         self.name, self._flow = flow.name, flow
         self.resumed_after = loop.manifest.batch if loop.manifest.batch >= 0 else None
         """The batch of an earlier run that this one goes on from; None if it begins anew."""
-        self._loop, self._inputs = loop, inputs
+        self.id: str | None = None
+        """What it is called in `spark.streams`, the same in every run on its checkpoint; None if no stream goes on."""
+        self._loop, self._inputs, self._caller = loop, inputs, caller
         self._lock = threading.RLock()
         self._known = threading.Event()
         self._query: StreamingQuery | None = None
-        self._error: BaseException | None = None
-        self._stopping = False
+        self._error: Error | None = None
+        self._told = False
+        self._starting = self._stopping = False
         self._ticker: threading.Thread | None = None
-        self._over = threading.Event()
+        self._halted = threading.Event()
         self._asking = threading.RLock()
         self._changer = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-{self.name}-changes")
         self._next_change: Future[None] | None = None
@@ -218,18 +117,33 @@ class Run:
 
     def started(self, trigger: str | None) -> Run:
         """Starts the flow in the background."""
+        self._starting = True
+        claims.claim(self._loop.root.place, self)
+        try:
+            self._start(trigger)
+        except BaseException:
+            claims.release(self._loop.root.place, self)
+            raise
+        finally:
+            self._starting = False
+        return self
+
+    def _start(self, trigger: str | None) -> None:
         self._inputs.check_known(self._loop.manifest, self._loop.root.path)
         self._loop.know([*self._inputs.direct, *self._inputs.streaming], self._inputs.named)
+        streams = bool(self._inputs.direct or self._inputs.streaming)
+        if streams:
+            self._loop.check_log()
+            self.id = identify(self._loop.root / LOG)
         self._finish_tick()
         self._run_bounded()
-        if self._inputs.direct or self._inputs.streaming:
+        if streams:
             once = trigger == AVAILABLE_NOW
             self._loop.waits = not once
             self._begin({"availableNow": True} if once else {"processingTime": trigger or "0 seconds"})
             if not once:
                 self._ticker = threading.Thread(target=self._tick, daemon=True, name=f"headgate-{self.name}")
                 self._ticker.start()
-        return self
 
     def finished(self) -> Run:
         """Runs over what is there, and returns when that is done."""
@@ -258,34 +172,40 @@ class Run:
         return split_as_decided(self._loop.spark, None if self._loop.reports else self._loop.pending())
 
     def _begin(self, trigger: dict[str, Any]) -> None:
-        with plain_errors():
-            writer = self._inputs.union().writeStream.foreachBatch(self._batch).queryName(self.name)
-            writer = writer.option("checkpointLocation", f"{self._loop.root.path}/source").trigger(**trigger)
-            self._query = writer.start()
-        self._known.set()
+        try:
+            with plain_errors():
+                self._query = begin(
+                    self._inputs.union(),
+                    self._caller,
+                    self.name,
+                    self._loop.root / LOG,
+                    self._inputs.prepare,
+                    lambda writer: writer.foreachBatch(self._batch).trigger(**trigger),
+                )
+        finally:
+            self._known.set()
 
     def _batch(self, df: DataFrame, batch: int) -> None:
         self._known.wait()
-        assert self._query is not None
         with self._lock:
-            if self._stopping:
-                raise _StoppedError
-            if batch <= self._loop.manifest.source_batch:
-                return  # It was committed before a crash, and Spark did not get to know.
-            if batch > self._loop.manifest.source_batch + 1:
-                lost = self._loop.manifest.source_batch + 1
-                self._error = StateError(
-                    f"the checkpoint {self._loop.root.path} has lost batch {lost} of its source: its newest commit is"
-                    " damaged; restore it, or start with a new checkpoint"
-                )
-                raise self._error
+            if self._query is None or self._stopping:
+                self._leave()
+            assert self._query is not None
             try:
-                df.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
-                with self._as_decided(), self._inputs.batches(df, self._query, self._loop.reads) as batches:
-                    self._loop.run(batches, batch)
+                if self._loop.is_next(batch):
+                    with self._as_decided(), self._inputs.batches(df, self._query, self._loop.reads) as batches:
+                        self._loop.run(batches, batch)
             except BaseException as error:
-                self._error = error
+                if not self.is_active:
+                    raise _StoppedError from None  # By someone else, in the middle of it.
+                self._failed(error)
                 raise
+
+    def _leave(self) -> None:
+        """Ends the micro-batch of a query that is about to be stopped, once it is: else Spark would call it failed."""
+        while self.is_active:
+            time.sleep(0.01)
+        raise _StoppedError
 
     def _tick(self) -> None:
         """In a lull no batch comes: progress with the wall clock needs some of its own, and places may be gone."""
@@ -294,19 +214,32 @@ class Run:
         pause = min(max(min(idle, default=_LOOK), 0.05), _LOOK)
         gone: list[str] = []
         try:
-            while not self._over.wait(pause) and self._query.isActive:
+            while not self._halted.wait(pause) and self.is_active:
                 gone = self._inputs.gone(gone)
                 with self._lock:
-                    if idle and not self._stopping and self._loop.is_due():
+                    if idle and not self._stopping and self.is_active and self._loop.is_due():
                         self._loop.run({}, None)
         except BaseException as error:
-            self._error = error
+            self._failed(error)
             self._stopping = True
             self._query.stop()
 
+    def _failed(self, error: BaseException) -> None:
+        """Takes note of what made the flow fail; what comes of that is not of interest."""
+        if self._error is None:
+            self._error = told(error, f"flow {self.name} stopped")
+
     # How it is changed
 
-    def query(self, name: str, sql: str | Query, sink: object = None, **options: Any) -> None:
+    @given.checked("run.query")
+    def query(
+        self,
+        name: str,
+        sql: str | Query,
+        sink: object = None,
+        policy: Policy | None = None,
+        strategy: Strategy | None = None,
+    ) -> None:
         """Adds a query while the flow runs, as `Flow.query` does, with a sink for its answers.
 
         It answers from its first whole window on. What runs is not disturbed: changes are prepared beside the batches,
@@ -314,7 +247,7 @@ class Run:
         """
         with self._asking:
             # One of this name that is being dropped is not gone on with.
-            self._flow.query(name, sql, **{**options, "anew": True})
+            self._flow.query(name, sql, policy, strategy, anew=True)
         try:
             with self._asking:
                 if sink is not None:
@@ -326,6 +259,7 @@ class Run:
             self._flow.drop(name)
             raise
 
+    @given.checked("run.drop")
     def drop(self, name: str) -> None:
         """Takes a query away while the flow runs."""
         with self._asking:
@@ -366,43 +300,86 @@ class Run:
     @property
     def is_active(self) -> bool:
         """Whether it runs."""
-        return self._query is not None and self._query.isActive
+        if self._query is None:
+            return False
+        try:
+            return self._query.isActive
+        except (Py4JError, OSError):  # Spark has been stopped, and all that ran in it.
+            return False
 
+    @property
+    def holds(self) -> bool:
+        """Whether it still works on its checkpoint; waits for the end of a batch if it has been stopped in one."""
+        if self._starting or self.is_active:
+            return True
+        with self._lock:
+            return False
+
+    @property
+    def last_progress(self) -> StreamingQueryProgress | None:
+        """What Spark says of the last micro-batch, as `StreamingQuery.lastProgress`; None before the first."""
+        return self.recent_progress[-1] if self.recent_progress else None
+
+    @property
+    def recent_progress(self) -> list[StreamingQueryProgress]:
+        """What Spark says of the last micro-batches, as `StreamingQuery.recentProgress`."""
+        if self._query is None:
+            return []
+        with plain_errors():
+            return self._query.recentProgress
+
+    @given.checked("run.exception")
+    def exception(self) -> Error | None:
+        """What made the flow fail, or None."""
+        if self._error is None and self._query is not None and not self._stopping and not self.is_active:
+            with suppress(Py4JError, OSError, PySparkException):
+                if (found := self._query.exception()) is not None:
+                    self._failed(found)
+        return self._error
+
+    @given.checked("run.await_termination")
     def await_termination(self, timeout: float | None = None) -> bool:
         """Waits until the flow ends, at most `timeout` seconds; tells whether it did. Raises what made it fail."""
-        done = True
-        if self._query is not None:
-            try:
+        if timeout is not None:
+            seconds = "a number of seconds, zero or more, or None to wait for as long as it takes"
+            timeout = given.number("run.await_termination: timeout", timeout, seconds, lambda t: 0 <= t < math.inf)
+        done = not self.is_active
+        if self._query is not None and not done:
+            # What made it fail is known better here, and is told below.
+            with suppress(PySparkException, Py4JError, OSError):
                 if timeout is None:
                     self._query.awaitTermination()
-                else:
-                    done = bool(self._query.awaitTermination(timeout))  # type: ignore[arg-type]
-            except PySparkException:
-                if self._error is None and not self._stopping:
-                    with plain_errors():
-                        raise
-        self._raise()
+                elif timeout >= _A_MOMENT:
+                    self._query.awaitTermination(min(timeout, _AGES))  # type: ignore[arg-type]
+            done = not self.is_active
+        if done:
+            self._over()
+            if (error := self.exception()) is not None:
+                self._told = True
+                raise error
         return done
 
+    @given.checked("run.stop")
     def stop(self) -> None:
-        """Stops after the batch that is running."""
+        """Stops after the batch that is running; raises what made the flow fail before, if nobody was told yet."""
         with self._lock:
+            self.exception()
             self._stopping = True
-        self._over.set()
+        self._halted.set()
         if self._query is not None:
-            self._query.stop()
+            with suppress(Py4JError, OSError), plain_errors():
+                self._query.stop()
         if self._ticker is not None:
             self._ticker.join()
-        self._raise()
+        self._over()
+        if self._error is not None and not self._told:
+            self._told = True
+            raise self._error
 
-    def _raise(self) -> None:
-        if self._error is None:
-            return
-        error, self._error = self._error, None
-        if isinstance(error, Error):
-            raise error
-        raise FlowError(f"flow {self.name} stopped: {type(error).__name__}: {error}") from error
+    def _over(self) -> None:
+        claims.release(self._loop.root.place, self)
 
+    @given.checked("run.results")
     def results(self, query: str, output: str = "answers", fill: str | None = None) -> DataFrame:
         """What has been delivered of a query so far; other outputs are those of `flow.sink`.
 
@@ -444,41 +421,23 @@ class Run:
         """How long each of the last batches took, from its trigger to Spark's own commit."""
         if self._query is None:
             return [sum(report.seconds.values()) for report in self._loop.reports]
-        return [p["durationMs"]["triggerExecution"] / 1000 for p in self._query.recentProgress]
+        return [p["durationMs"]["triggerExecution"] / 1000 for p in self.recent_progress]
 
+    @given.checked("run.explain")
     def explain(self) -> str:
-        """How the flow is run, as text."""
-        return self._loop.explain()
+        """The flow as `Flow.explain` has it, then how it is run: what is kept, who shares it, and what is shed."""
+        with self._asking:
+            flow, loop = self._flow.explain(), self._loop
+        with loop.lock:
+            return "\n\n".join(filter(None, [flow, loop.explain()]))
 
     @property
     def reports(self) -> list[BatchReport]:
         """What the last batches did, the latest at the end."""
         return self._loop.reports
 
+    @given.checked("run.status")
     def status(self) -> dict[str, Any]:
-        """How the flow is doing: its batches, its progress, its state, and what was counted."""
-        # Only what is committed, which never changes: a batch may be running meanwhile.
-        loop, manifest = self._loop, self._loop.manifest
-        told = {name: read_place(state["told"]) for name, state in manifest.progress.items()}
-        last = loop.reports[-1] if loop.reports else None
-        return {
-            "name": self.name,
-            "active": self.is_active,
-            "batch": manifest.batch,
-            "last_batch": {"rows": last.rows, "seconds": last.seconds} if last is not None else None,
-            "progress": {n: _shown(t.rule.numeric, told.get(n)) for n, t in loop.trackers.items()},
-            "closed": {n: loop.stages[n].window.bounds(k)[1] for n, k in manifest.closed.items()},
-            "state": {
-                "files": sum(len(f.names) for f in manifest.files),
-                "rows": manifest.state_rows,
-                "bytes": manifest.state_bytes,
-            },
-            **manifest.counters,
-            **status(loop.shedding, loop.decided),
-        }
-
-
-def _shown(numeric: bool, place: Any) -> Any:
-    if place is None or place == math.inf:
-        return place
-    return place if numeric else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=int(place))
+        """How the flow is doing: its batches, its progress, its state, and what was counted; all of it plain JSON."""
+        run = {"name": self.name, "id": self.id, "active": self.is_active}
+        return status(run, self.exception(), self._loop)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from headgate.lang.nodes import OptionValue
-    from headgate.plan import Strategy
     from headgate.plan.script import Script, ScriptQuery, ScriptSink
 
 _PACKETS: dict[str, type] = {
@@ -76,7 +75,7 @@ def flow_of(script: Script, spark: SparkSession, name: str, checkpoint: str) -> 
     for table in script.tables:
         flow.table(table.name, _rows(table, spark))
     for query in script.queries:
-        flow.query(query.name, query.statement.expression, _policy(query), _strategy(query))
+        flow.query(query.name, query.statement.expression, _policy(query), query.strategy)
     for sink in script.sinks:
         flow.sink(sink.of, _sink(sink), sink.output)
     return flow
@@ -97,12 +96,12 @@ def check_script(script: Script) -> None:
             _check_reading(table)
     for query in script.queries:
         _policy(query)
-        continuous(query.name, query.plan, _strategy(query))
+        continuous(query.name, query.plan, query.strategy)
     for sink in script.sinks:
         _sink(sink)
         if sink.output == "shed":
             query = next(q for q in script.queries if q.name == sink.of)
-            check_tuples_shed(continuous(query.name, query.plan, _strategy(query)), _policy(query))
+            check_tuples_shed(continuous(query.name, query.plan, query.strategy), _policy(query))
 
 
 # Streams
@@ -211,16 +210,6 @@ def _rule(stream: ScriptStream) -> Rule | None:
 # Queries
 
 
-def _strategy(query: ScriptQuery) -> Strategy | None:
-    """The strategy that WITH asks for."""
-    strategy = query.properties.get("strategy")
-    if strategy not in (None, "eager", "paned"):
-        raise ScriptError(
-            f"query {query.name}: unknown strategy = {strategy!r}: write 'eager' or 'paned', or leave it out"
-        )
-    return strategy  # type: ignore[return-value]
-
-
 def _policy(query: ScriptQuery) -> Policy:
     """What WITH promises under overload; every property is checked."""
     what, shed = f"query {query.name}", query.properties.get("shed", "exact")
@@ -234,7 +223,7 @@ def _policy(query: ScriptQuery) -> Policy:
     except Error as error:
         raise ScriptError(f"{what}: {str(error).removeprefix(f'hg.{shed}: ')}") from None
     if policy != exact():
-        check_policy(continuous(query.name, query.plan, _strategy(query)), policy)
+        check_policy(continuous(query.name, query.plan, query.strategy), policy)
     return policy
 
 

@@ -16,6 +16,8 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from headgate.errors import Error
+from headgate.given import refused
+from headgate.runtime.failures import plain_errors
 
 JAVA_NEEDED = 17
 JVM_HOMES = (
@@ -55,11 +57,12 @@ def session(**conf: object) -> SparkSession:
     """
     for logger in _STACK_LOGGERS:
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL)
-    asked = {_setting(name): _text(value) for name, value in conf.items()}
+    asked = {_setting(name): _text(name, value) for name, value in conf.items()}
     if (running := _running()) is not None:
-        for name, value in asked.items():
-            if running.conf.isModifiable(name):
-                running.conf.set(name, value)
+        with plain_errors():
+            for name, value in asked.items():
+                if running.conf.isModifiable(name):
+                    running.conf.set(name, value)
         return running
 
     # Under spark-submit the JVM runs already, and where and on what is for its command line to say.
@@ -73,7 +76,8 @@ def session(**conf: object) -> SparkSession:
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with plain_errors():
+        return builder.getOrCreate()
 
 
 def _running() -> SparkSession | None:
@@ -126,7 +130,9 @@ def _setting(name: str) -> str:
     return dotted
 
 
-def _text(value: object) -> str:
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str | int | float):
+        raise refused(f"hg.session: {name}", value, "a text, a number, True or False", Error)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

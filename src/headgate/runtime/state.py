@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -35,10 +36,13 @@ class State:
 
     def __init__(self, spark: SparkSession, root: Folder, levels: Sequence[Level]) -> None:
         self._spark, self._root, self._levels = spark, root, levels
+        self.mark = uuid.uuid4().hex[:8]
+        """What tells the folders of a run from those of another one that may be at the same batch."""
 
     def folder(self, batch: int, depth: int, merges: int = 0) -> str:
         """Where the rows of a batch go."""
-        return f"{_STATE}/{batch_name(batch)}{f'-d{depth}' if depth else ''}{f'-m{merges}' if merges else ''}"
+        level = f"{f'-d{depth}' if depth else ''}{f'-m{merges}' if merges else ''}"
+        return f"{_STATE}/{batch_name(batch)}{level}-{self.mark}"
 
     def write(self, rows: DataFrame, folder: str, expected: int | None = None, compression: str = "zstd") -> None:
         """Writes rows to a folder, with one task a core, or fewer where few rows are expected."""

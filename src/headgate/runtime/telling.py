@@ -21,30 +21,28 @@ _MATTERS = 0.05
 
 
 def status(shedding: Shedding, decided: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What is shed, what is known, and what follows from it."""
-    if decided is None:
-        return {}
-    joins = shedding.joins.status(decided["joins"])
-    if shedding.overload is None:
-        return joins
-    sampled = {n: r for n, r in decided["rates"].items() if r < 1}
-    return joins | {
+    """What is shed, what is known, and what follows from it; the same keys always."""
+    now, overload = decided or {}, shedding.overload
+    rates = now.get("rates", {})
+    sampled = {name: rate for name, rate in rates.items() if rate < 1}
+    return {
+        "joins": shedding.joins.status(now.get("joins", {})),
         "shedding": {
-            "active": decided["shedding"],
-            "target": shedding.overload.target,
+            "active": now.get("shedding", False),
+            "target": overload.target if overload is not None else None,
             "rates": sampled,
-            "alike": _alike(shedding, decided["rates"]) if sampled else 1.0,
+            "alike": _alike(shedding, rates) if sampled else 1.0,
             "subsets": {name: str(ledger) for name, ledger in shedding.subsets.ledgers.items() if ledger.rate},
-            "suspended": decided["suspended"],
+            "suspended": now.get("suspended", {}),
             "errors": _errors(shedding),
             "missed": _missed(shedding),
-            "costs": shedding.costs.explain(),
+            "costs": shedding.costs.explain() if overload is not None else None,
             "cost_error": shedding.costs.error,
             "events": shedding.events,
             "streams": {s: shedding.statistics.rate(s) for s in shedding.workload.streams},
             "selectivity": {q: shedding.statistics.selectivity(q) for q in shedding.policies},
             "values": {a: shedding.statistics.values(a) for a in _aggregates(shedding)},
-        }
+        },
     }
 
 
@@ -58,26 +56,27 @@ def explain(shedding: Shedding, decided: Mapping[str, Any] | None) -> str:
 def _explained(shedding: Shedding, decided: Mapping[str, Any]) -> str:
     if shedding.overload is None:
         return ""
-    allowed = f"batches take at most {shedding.overload.target:g} s"
+    allowed = f"Overload: batches take at most {shedding.overload.target:g} s"
     if not decided["shedding"]:
-        return f"overload: {allowed}; the last one was not shed, and predicted to take {decided['predicted']:.3g} s"
-    lines = [f"overload: {allowed}; the last one was shed, to take {decided['predicted']:.3g} s"]
+        return f"{allowed}; the last one was not shed, and predicted to take {decided['predicted']:.3g} s"
+    lines = [f"{allowed}; the last one was shed, and predicted to take {decided['predicted']:.3g} s then"]
     if shedding.plan is not None:
         lines += [f"  {shedding.plan.why}", *_tree(shedding, shedding.plan)]
-    lines += [f"  {ledger}" for ledger in shedding.subsets.ledgers.values() if ledger.rate]
+    dropped = {name: ledger for name, ledger in shedding.subsets.ledgers.items() if ledger.rate}
+    lines += [f"  {ledger}" for name, ledger in dropped.items() if name not in decided["suspended"]]
     return "\n".join([*lines, *(f"  {name} is suspended: {why}" for name, why in decided["suspended"].items())])
 
 
 def _tree(shedding: Shedding, plan: EstimatePlan) -> list[str]:
     lines = []
     for stream in shedding.workload.streams:
-        lines.append(f"  {stream}")
+        lines.append(f"  Stream {stream}")
         tables = shedding.workload.shared(stream)
         rates = {t: max(plan.queries[leaf(q, t, stream)].rate for q in own) for t, own in tables.items()}
         shared = sharing(rates)
         for table, queries in tables.items():
             of = f", of {rates[table]:.3g} of the tuples" if rates[table] < 1 else ""
-            lines.append(f"    table {table}{of}{', in a sample that is shared' if table in shared else ''}")
+            lines.append(f"    Table {table}{of}{', in a sample that is shared' if table in shared else ''}")
             for query in queries:
                 outlook = plan.queries[leaf(query, table, stream)]
                 error = f", error at most {outlook.error:.2%}" if 0 < outlook.error < 1 else ""

@@ -82,7 +82,7 @@ class Tuples:
                 df, by_partition = new[keeper.column], isinstance(keeper.side, HeldByPartition)
                 # What a partition needs depends on all of its rows, and is found out with the next compaction.
                 live[keeper.column] = df if by_partition else keeper.side.live(df, told[keeper.stage])
-        folder = f"{_TUPLES}/{batch_name(batch)}{f'-d{depth}' if depth else ''}"
+        folder = f"{_TUPLES}/{batch_name(batch)}{f'-d{depth}' if depth else ''}-{self._state.mark}"
         return self._written(manifest, folder, live) if live else manifest
 
     def purged(self, manifest: Manifest, told: Told) -> Manifest:
@@ -110,7 +110,7 @@ class Tuples:
             rows = self.kept(manifest, keeper, told.get(keeper.stage, {}))
             if rows is not None:
                 live[keeper.column] = rows
-        folder = f"{_TUPLES}/{batch_name(batch)}-m"
+        folder = f"{_TUPLES}/{batch_name(batch)}-m-{self._state.mark}"
         merged = self._written(replace(manifest, tuples=()), folder, live, full)
         reach("compacted")
         return merged

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from headgate.errors import FlowError, ParseError
+from headgate import given
+from headgate.errors import ParseError
 from headgate.lang import parse_length
 
 #: Back to exact when an exact batch takes less than this part of the time at which shedding begins.
@@ -32,10 +34,12 @@ class Overload:
     headroom: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.target < math.inf:
-            raise FlowError(f"target={self.target} for overload: give a time above zero, such as '5 seconds'")
-        if not 0 <= self.headroom < 1:
-            raise FlowError(f"headroom={self.headroom} for overload: give a part of the target, from 0 to below 1")
+        time, part = "a time above zero, such as '5 seconds'", "a part of the target, from 0 to below 1"
+        given.settled(
+            self,
+            target=given.number("hg.overload: target", self.target, time, lambda t: 0 < t < math.inf),
+            headroom=given.number("hg.overload: headroom", self.headroom, part, lambda h: 0 <= h < 1),
+        )
 
     @property
     def capacity(self) -> float:
@@ -43,6 +47,7 @@ class Overload:
         return self.target * (1 - self.headroom)
 
 
+@given.checked("hg.overload")
 def overload(target: str | timedelta | float, *, headroom: float = 0.1) -> Overload:
     """Give the promise that batches take at most `target` (a number is seconds), by shedding if need be.
 
@@ -52,7 +57,7 @@ def overload(target: str | timedelta | float, *, headroom: float = 0.1) -> Overl
     4.5
     >>> overload("5 rows")
     Traceback (most recent call last):
-    headgate.errors.FlowError: target='5 rows' for overload is not a time: give one such as '5 seconds'
+    headgate.errors.FlowError: hg.overload: target='5 rows': give a time above zero, such as '5 seconds'
     """
     return Overload(_seconds(target), headroom)
 
@@ -191,12 +196,9 @@ def _seconds(target: object) -> float:
     if isinstance(target, timedelta):
         return target.total_seconds()
     if isinstance(target, str):
-        try:
+        with suppress(ParseError):
             length = parse_length(target)
-        except ParseError as error:
-            raise FlowError(f"target={target!r} for overload is not a time such as '5 seconds': {error}") from None
-        if length.microseconds is not None:
-            return float(length.microseconds) / 1e6
-    elif isinstance(target, int | float) and not isinstance(target, bool):
-        return float(target)
-    raise FlowError(f"target={target!r} for overload is not a time: give one such as '5 seconds'")
+            if length.microseconds is not None:
+                return float(length.microseconds) / 1e6
+    # What is no time, nor a number of seconds, is refused with those that are out of range.
+    return target  # type: ignore[return-value]

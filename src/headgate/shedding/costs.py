@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -69,10 +70,32 @@ class Coefficients:
         0.31 s a batch
         30 s for a million groups closed
         0.12 s for a million tuples read
+        >>> print(Coefficients(0.31, {"batches that close windows": 0.9}).explain())
+        0.31 s a batch
+        0.9 s more for each of the batches that close windows
         """
         dearest = sorted(self.each.items(), key=lambda item: (-item[1], item[0]))
-        lines = [f"{cost * 1e6:.3g} s for a million {name}" for name, cost in dearest]
-        return "\n".join([f"{self.fixed:.3g} s a batch", *lines])
+        return "\n".join([f"{_seconds(self.fixed)} a batch", *(_priced(name, cost) for name, cost in dearest)])
+
+
+def _priced(name: str, cost: float) -> str:
+    if name.startswith("batches "):
+        return f"{_seconds(cost)} more for each of the {name}"
+    return f"{_seconds(cost * 1e6)} for a million {name}"
+
+
+def _seconds(seconds: float) -> str:
+    """Seconds with three digits that count, and never an exponent.
+
+    >>> _seconds(907_123.4), _seconds(0.00001234)
+    ('907,000 s', '0.0000123 s')
+    """
+    if seconds >= 1000:
+        digits = 10 ** (math.floor(math.log10(seconds)) - 2)
+        return f"{round(seconds / digits) * digits:,} s"
+    if seconds < 1e-4:
+        return f"{Decimal(f'{seconds:.3g}'):f} s"
+    return f"{seconds:.3g} s"
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,14 +122,15 @@ def _summary(
     budget: Budget, targets: Targets, kept: float, everything: float, queries: Sequence[Query], rates: Rates
 ) -> str:
     """The reason for the plan as a whole."""
-    within = f"of {budget.usable:.3g} s"
+    allowed = f"the {budget.usable:.3g} s that are allowed"
     if not targets.met:
         held = _names([q for q in queries if q.fixed_rate is not None])
         spent = f"{budget.fixed:.3g} s for the batch itself" + (f", the rest for {held}" if held else "")
-        return f"what may not be shed takes {kept:.3g} s {within} ({spent}): suspend a query or allow more time"
+        takes = f"what may not be shed takes {kept:.3g} s, more than {allowed}"
+        return f"{takes} ({spent}): suspend a query or allow more time"
     if targets.priority is None:
-        return f"all that is asked for takes {kept:.3g} s {within}"
-    over = f"all that is asked for would take {everything:.3g} s {within}"
+        return f"all that is asked for takes {kept:.3g} s of {allowed}"
+    over = f"all that is asked for would take {everything:.3g} s, more than {allowed}"
     if math.isinf(targets.largest):
         return f"{over}: there is no time for any sample at priority {targets.priority}"
     shed = _names([q for q in queries if q.fixed_rate is None and rates[q.name] < 1])

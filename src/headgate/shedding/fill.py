@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headgate import given
 from headgate.errors import FlowError
 from headgate.plan.nodes import WINDOW_END, WINDOW_START
 from headgate.plan.stages import Continuous
@@ -13,15 +14,15 @@ LINEAR = "linear"
 FILLED = "filled"
 
 
-def check_fill(what: str, fill: str | None) -> None:
+def check_fill(what: str, fill: object) -> None:
     """Raises an error if there is no such way to fill gaps.
 
     >>> check_fill("hg.subset", "cubic")
     Traceback (most recent call last):
     headgate.errors.FlowError: hg.subset: fill='cubic': give 'linear', or leave it out
     """
-    if fill not in (None, LINEAR):
-        raise FlowError(f"{what}: fill={fill!r}: give {LINEAR!r}, or leave it out")
+    if fill is not None and not (isinstance(fill, str) and fill == LINEAR):
+        raise given.refused(f"{what}: fill", fill, f"{LINEAR!r}, or leave it out")
 
 
 def group_columns(query: Continuous) -> list[str]:

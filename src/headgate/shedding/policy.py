@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+from headgate import given
 from headgate.errors import FlowError
 from headgate.plan.stages import Continuous, Stage
 from headgate.shedding.estimators import check_estimated
@@ -39,12 +40,14 @@ class Estimate:
     """With a rate, tuples are sampled at just that rate, always."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.confidence < 1:
-            raise FlowError(f"hg.estimate: confidence={self.confidence}: give a number between 0 and 1, such as 0.99")
-        if not 0 < self.weight < math.inf:
-            raise FlowError(f"hg.estimate: weight={self.weight}: give a number above 0")
-        if self.rate is not None and not 0 < self.rate <= 1:
-            raise FlowError(f"hg.estimate: rate={self.rate}: give a share of the tuples above 0 and not above 1")
+        what, confidence = "hg.estimate", "a number between 0 and 1, such as 0.99"
+        given.settled(
+            self,
+            confidence=given.number(f"{what}: confidence", self.confidence, confidence, lambda c: 0 < c < 1),
+            weight=_weight(what, self.weight),
+            priority=given.whole(f"{what}: priority", self.priority, "a whole number, such as 1"),
+            rate=_rate(what, self.rate, "tuples"),
+        )
 
 
 @dataclass(frozen=True)
@@ -64,19 +67,20 @@ class Subset:
     """Of a join, how many tuples it may keep."""
 
     def __post_init__(self) -> None:
-        if self.method is not None and self.method not in METHODS:
-            raise FlowError(f"hg.subset: method={self.method!r}: give one of {', '.join(map(repr, METHODS))}")
-        if self.max_state is not None and (not _whole(self.max_state) or self.max_state < 0):
-            raise FlowError(f"hg.subset: max_state={self.max_state!r}: give a number of tuples, zero or more")
-        if self.by not in ("window", "group"):
-            raise FlowError(f"hg.subset: by={self.by!r}: give 'window' or 'group'")
-        if not _whole(self.gap) or self.gap < 1:
-            raise FlowError(f"hg.subset: gap={self.gap!r}: give the number of answers that may be missing in a row")
-        if self.drop is not None and not 0 <= self.drop <= 1:
-            raise FlowError(f"hg.subset: drop={self.drop}: give a fraction of the answers, from 0 to 1")
-        if not 0 < self.weight < math.inf:
-            raise FlowError(f"hg.subset: weight={self.weight}: give a number above 0")
-        check_fill("hg.subset", self.fill)
+        what, answers = "hg.subset", "the number of answers that may be missing in a row"
+        if self.method is not None:
+            given.one_of(f"{what}: method", self.method, METHODS)
+        if self.max_state is not None:
+            room = given.whole(f"{what}: max_state", self.max_state, "a number of tuples, zero or more", least=0)
+            given.settled(self, max_state=room)
+        given.one_of(f"{what}: by", self.by, ("window", "group"))
+        given.settled(
+            self, gap=given.whole(f"{what}: gap", self.gap, answers, least=1), weight=_weight(what, self.weight)
+        )
+        if self.drop is not None:
+            fraction = "a fraction of the answers, from 0 to 1"
+            given.settled(self, drop=given.number(f"{what}: drop", self.drop, fraction, lambda d: 0 <= d <= 1))
+        check_fill(what, self.fill)
         if self.fill is not None and self.by == "group":
             raise FlowError(f"hg.subset: fill={self.fill!r} is for windows: dropped groups have nothing to go by")
 
@@ -94,22 +98,47 @@ class Sample:
     """Whether every tuple looks for others, so that no pair has a lower rate than its tuples were read at."""
 
     def __post_init__(self) -> None:
-        if self.rate is not None and not 0 < self.rate <= 1:
-            raise FlowError(f"hg.sample: rate={self.rate}: give a share of the pairs above 0 and not above 1")
-        if not 1 <= self.spread < math.inf:
-            raise FlowError(f"hg.sample: spread={self.spread}: give how much wider the variance may be, 1 or more")
-        if not 0 < self.weight < math.inf:
-            raise FlowError(f"hg.sample: weight={self.weight}: give a number above 0")
+        what, wider = "hg.sample", "how much wider the variance may be, 1 or more"
+        given.settled(
+            self,
+            rate=_rate(what, self.rate, "pairs"),
+            spread=given.number(f"{what}: spread", self.spread, wider, lambda spread: 1 <= spread < math.inf),
+            weight=_weight(what, self.weight),
+        )
+
+
+def _weight(what: str, weight: object) -> float:
+    return given.number(f"{what}: weight", weight, "a number above 0", lambda w: 0 < w < math.inf)
+
+
+def _rate(what: str, rate: object, of: str) -> float | None:
+    if rate is None:
+        return None
+    return given.number(f"{what}: rate", rate, f"a share of the {of} above 0 and not above 1", lambda r: 0 < r <= 1)
 
 
 Policy = Exact | Estimate | Subset | Sample
 
 
+def as_policy(what: str, policy: object) -> Policy:
+    """The policy that a query is given; without one, it is answered exactly."""
+    if policy is None:
+        return Exact()
+    if not isinstance(policy, Policy):
+        word = policy if isinstance(policy, str) else getattr(policy, "__name__", "")
+        own = word if word in ("exact", "estimate", "subset", "sample") else "estimate"
+        others = " or another of hg.exact(), hg.subset(), hg.sample()" if own != word else ", with its parentheses"
+        raise given.refused(f"{what}: policy", policy, f"hg.{own}(){others}")
+    return policy
+
+
+@given.checked("hg.exact")
 def exact() -> Exact:
     """Never shed: every window is answered exactly."""
     return Exact()
 
 
+@given.checked("hg.estimate")
 def estimate(confidence: float = 0.99, weight: float = 1.0, priority: int = 0, rate: float | None = None) -> Estimate:
     """Answer from a sample of the tuples, unbiased, with limits: a column `n` has `n_low` and `n_high`.
 
@@ -119,6 +148,7 @@ def estimate(confidence: float = 0.99, weight: float = 1.0, priority: int = 0, r
     return Estimate(confidence, weight, priority, rate)
 
 
+@given.checked("hg.subset")
 def subset(
     gap: int = 1,
     drop: float | None = None,
@@ -142,6 +172,7 @@ def subset(
     return Subset(gap, drop, by, weight, fill, method, max_state)
 
 
+@given.checked("hg.sample")
 def sample(rate: float | None = None, spread: float = _SPREAD, weight: float = 1.0) -> Sample:
     """Deliver a uniform random sample of the pairs of a join: none is more likely than another.
 
@@ -150,6 +181,18 @@ def sample(rate: float | None = None, spread: float = _SPREAD, weight: float = 1
     that is wider by so much. Tuples with many partners are kept all the same.
     """
     return Sample(rate, spread, weight)
+
+
+def properties(policy: Policy) -> list[str]:
+    """What a policy says, as a script writes it behind WITH.
+
+    >>> properties(subset(gap=3, fill="linear"))
+    ["shed = 'subset'", 'gap = 3', "fill = 'linear'"]
+    """
+    if isinstance(policy, Exact):
+        return []
+    said = {f.name: getattr(policy, f.name) for f in fields(policy) if getattr(policy, f.name) != f.default}
+    return [f"shed = '{type(policy).__name__.lower()}'", *(f"{name} = {value!r}" for name, value in said.items())]
 
 
 def shed_join(query: Continuous) -> Stage | None:
@@ -232,7 +275,3 @@ def _check_subset(query: Continuous, policy: Subset) -> None:
         )
     if windows[0].range < windows[0].slide:
         raise FlowError(f"query {query.name} cannot drop groups: there is room between its windows; drop these instead")
-
-
-def _whole(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool)

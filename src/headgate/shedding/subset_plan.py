@@ -181,7 +181,9 @@ def plan(trees: Sequence[Tree], capacity: float, suspended: Collection[str] = ()
     assert fits is not None  # With no query running there is no load.
     drops, load = fits
     stopped = tuple(
-        Suspension(q.name, f"its gap of {q.gap} cannot be kept: it takes {q.load:.3g} of {capacity:.3g} a second")
+        Suspension(
+            q.name, f"its gap of {q.gap} cannot be kept: it takes {q.load:.2%} of the time, and {capacity:.2%} are left"
+        )
         for q in by_cost
         if q.name not in running
     )
