@@ -309,7 +309,7 @@ Project ts, len
 └─ Distinct
    │ keys      h.name
    │ range     a tuple less than 1 minute of m.ts behind another is a duplicate
-   └─ Project m.ts AS ts, m.len AS len, h.name AS _hg_key0
+   └─ Project m.ts AS ts, m.len AS len
       └─ Lookup
          │ table     h.ip, h.name
          │ on        m.srcIP = h.ip

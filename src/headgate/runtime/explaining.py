@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from headgate.aggregates import UserAggregate
 from headgate.lang.units import MICROSECONDS
 from headgate.operators.holding import HeldByKey, HeldByPartition, HeldByTuple
 from headgate.operators.matching import Side
@@ -80,11 +81,10 @@ def table_text(table: Table) -> str:
     own = stages[0].aggregate
     assert own is not None
     attribute = stages[0].window.attr
-    long = words.length(table.length, attribute, own.input)
-    panes = f"{long} long"
+    panes = f"{words.length(table.length, attribute, own.input)} long"
     if table.eager is not None:
-        step = words.length(table.eager.slide, attribute, own.input)
-        panes = f"whole windows, {long} long, every {step}"
+        long, step = (words.length(n, attribute, own.input) for n in (table.eager.range, table.eager.slide))
+        panes = f"whole windows: {long} long, every {step.removeprefix('1 ')}"
     elif own.window is None:
         panes = f"one for each value of {words.name(attribute)}"
     lines = [(f.stream, f"by {', '.join(map(_plain, f.keys))}" if f.keys else "as a whole") for f in table.feeds]
@@ -102,8 +102,16 @@ def _calls(table: Table, own: Aggregate) -> list[str]:
     """The calls that a table is for, each once."""
     if table.values:
         return [f"{words.call(call, own.input)}, from a count for each value" for call in table.values]
-    found = [table.state] if table.state is not None else [column.calls[0] for column in table.columns]
-    return list(dict.fromkeys(words.call(call, own.input) for call in found)) or ["none"]
+    if table.state is not None:
+        return [words.call(table.state, own.input)]
+    found = [
+        words.call(call, member.stage.aggregate.input)
+        for member in table.members
+        if member.stage.aggregate is not None
+        for call in member.stage.aggregate.calls
+        if call.bounded and not isinstance(call.function, UserAggregate)
+    ]
+    return list(dict.fromkeys(found)) or ["none: which groups there are"]
 
 
 def kept_text(stage: Stage) -> str:
