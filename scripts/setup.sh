@@ -12,5 +12,6 @@ elif ! "$python" -m pip --version >/dev/null 2>&1; then
     "$python" -m ensurepip >/dev/null
 fi
 "$python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+"$python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-data.lock
 "$python" -m pip install --quiet --disable-pip-version-check --no-deps -e .
 touch .venv/.setup-done
