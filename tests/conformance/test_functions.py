@@ -64,7 +64,7 @@ def documented(spark: SparkSession) -> dict[str, str]:
 def examples(texts: dict[str, str]) -> list[tuple[str, str]]:
     """Expressions over one tuple, each with the function that it is an example of."""
     found = [(name, " ".join(match[1].split())) for name, text in texts.items() for match in _EXAMPLE.finditer(text)]
-    alone = [(n, e) for n, e in found if _WITH_FROM.match(e) or not re.search(r"\bFROM\b|\bAS\b", e, re.IGNORECASE)]
+    alone = [(n, e) for n, e in found if _WITH_FROM.match(e) or not re.search(r"\bFROM\b", e, re.IGNORECASE)]
     return [*alone, *_CALLS.items()]
 
 

@@ -55,23 +55,22 @@ def test_a_flow_says_what_the_command_line_says_of_its_script(spark: SparkSessio
     assert run.explain().startswith(flow.explain())
     said = parts(run.explain().removeprefix(flow.explain()).strip())
     assert list(said) == [
-        "Table 0, kept for talkers",
-        "Table 1, kept for deep.1",
+        "Table 0, kept for talkers, deep.1",
+        "Table 1, kept for named",
         "Table 2, kept for named",
-        "Table 3, kept for named",
-        "Table 4, kept for deep",
+        "Table 3, kept for deep",
         "Tuples, kept for pairs",
         "Tuples, kept for firsts",
     ]
-    assert said["Table 0, kept for talkers"] == [
+    assert said["Table 0, kept for talkers, deep.1"] == [
         "  of        Main by k",
         "  panes     1 minute long",
         "  calls     count(*), avg(v)",
     ]
-    assert said["Table 4, kept for deep"][1:] == ["  panes     10 minutes long", "  calls     max(n)"]
-    assert said["Table 3, kept for named"][1:] == [
+    assert said["Table 3, kept for deep"][1:] == ["  panes     10 minutes long", "  calls     max(n)"]
+    assert said["Table 2, kept for named"][1:] == [
         "  panes     1 day long",
-        "  calls     median(v), from a count for each value",
+        "  calls     median(Main.v), from a count for each value",
     ]
     assert said["Tuples, kept for pairs"] == ["  left      for 3 minutes of a.ts", "  right     for 90 seconds of b.ts"]
     assert said["Tuples, kept for firsts"] == ["  all       for 2 hours of ts"]

@@ -82,8 +82,8 @@ def wrong_reading(format_: str, options: Mapping[str, Any], follows: bool, other
 def wrong_writing(format_: str, options: Mapping[str, Any], others: Iterable[str] = ()) -> str | None:
     """What is wrong with options for writing a format, in words; formats that are not Spark's own know their options.
 
-    >>> wrong_writing("parquet", {"path": "out", "partitionby": "k", "headr": True})
-    'unknown option headr: there are compression, datetimeRebaseMode, ...'
+    >>> wrong_writing("csv", {"path": "out", "partitionby": "k", "headr": True})
+    'unknown option headr: did you mean header?'
     """
     partitions = value_of(options, "partitionBy", "")
     if not isinstance(partitions, str | list | tuple) or not all(isinstance(name, str) for name in partitions):
