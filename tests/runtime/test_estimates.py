@@ -242,7 +242,8 @@ def test_what_is_shed_is_delivered_once(spark: SparkSession, tmp_path: Path, row
     assert 0.4 * 600 < len(shed) < 0.6 * 600
     without = loop("q")
     without.run({"S": Read([Piece(rows.where("ts >= 10 AND ts < 20"))])}, 1)
-    assert without.manifest.counters["shed"]["other"] == len(shed) < without.manifest.counters["shed"]["q"]
+    assert "other" not in without.manifest.counters["shed"]
+    assert len(shed) < without.manifest.counters["shed"]["q"]
 
 
 @pytest.mark.parametrize(

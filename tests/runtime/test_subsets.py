@@ -88,8 +88,8 @@ def test_windows_of_rows_are_dropped(spark: SparkSession, tmp_path: Path, rows: 
     assert_subset(given, exact)
     assert 0.2 * len(exact) < len(given) < 0.8 * len(exact)
     missing = len(exact) - len(given)
-    assert done.status()["shed"] == {"q": 500 * missing}
-    assert done.status()["dropped"] == {"q": missing}
+    assert done.status()["shed"] == {"q": 500 * missing, "all": 0}
+    assert done.status()["dropped"] == {"q": missing, "all": 0}
 
 
 def test_the_reader_skips_what_is_dropped(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:

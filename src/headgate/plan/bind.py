@@ -119,7 +119,8 @@ def _window_of_the_only_stream(inputs: list[Input]) -> list[WindowClause]:
 
 def _items(clauses: Clauses, scope: Scope) -> list[exp.Expr]:
     """The select items, with * spelt out."""
-    return [part for item in clauses.items for part in (star(item, scope) if item.is_star else [item])]
+    items = [item.this if isinstance(item, Windowed) and item.this.is_star else item for item in clauses.items]
+    return [part for item in items for part in (star(item, scope) if item.is_star else [item])]
 
 
 def _inputs(clauses: Clauses, catalog: Catalog) -> tuple[list[Input], list[exp.Expr]]:

@@ -137,7 +137,7 @@ class _Binder:
             if not isinstance(node, exp.Column) or node.table or node.name.lower() not in named:
                 return node
             found = named[node.name.lower()].copy()
-            return found if node is expression or isinstance(found, exp.Column) else exp.paren(found, copy=False)
+            return found if node.parent is None or isinstance(found, exp.Column) else exp.paren(found, copy=False)
 
         return expression.transform(stands_for)
 

@@ -490,7 +490,7 @@ class Shedding:
         segments = {
             _by_amount(stream): Passed(amount, tuples[stream], tuples[stream])
             for stream, amount in amounts.items()
-            if amount
+            if amount is not None and amount >= 1  # Bytes or tuples: by less, nothing can be told.
         }
         values: dict[str, dict[str | None, Summed]] = {}
         for table, member in self.members():
