@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.runtime.test_flow import told
+from tests.runtime.test_flow import told, until
 
 import headgate as hg
 from headgate.runtime.files import read_files
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Rows = list[tuple[Any, ...]]
 CHUNKS = "SELECT min(v) AS lo, max(v) AS hi, sum(v) AS s, count(*) AS n [RANGE 7 rows, SLIDE 7 rows] FROM Main"
 ORDERED = hg.progress("ts", ordered=True)
+NANOS, MICROS = pa.timestamp("ns"), pa.timestamp("us")
 MODES = (None, "FAILFAST", "DROPMALFORMED", "PERMISSIVE")
 
 
@@ -130,7 +131,8 @@ class TestAsSparkReads:
         folder = tmp_path / "in [1]"
         names = ["[1]{x}*?.parquet", "1.parquet", "k=1/a.parquet", "k=2/other=3/b.parquet"]
         put(folder / names[0], [(0, 0)])
-        source = hg.sources.files(str(folder), schema="ts INT, v INT, k INT", max_files_per_batch=2)
+        schema = "ts INT, v INT, k INT, other INT"
+        source = hg.sources.files(str(folder), schema=schema, max_files_per_batch=2)
         sql = "SELECT ts, v, k FROM Main"
         assert rows_of(ran(spark, tmp_path, source, sql)) == [(0, 0, None)]
         for i, name in enumerate(names[1:], start=1):
@@ -165,6 +167,87 @@ class TestAsSparkReads:
         assert rows_of(run, "q1") == [(0, days[0]), (2, days[0])]
         if format_ == "csv" and schema is None:
             assert sorted(read_files(spark, str(tmp_path / "in")).columns) == ["day", "region", "ts", "v"]
+
+    @pytest.mark.parametrize("hidden", [".k=1", "_k", "_k=1"])
+    def test_names_that_are_hidden(self, spark: SparkSession, tmp_path: Path, hidden: str) -> None:
+        """To Spark, a folder that names a column is not hidden by a line in front."""
+        put(tmp_path / "in" / "k=1" / "a.csv", [(1,)], header=False)
+        put(tmp_path / "in" / hidden / "a.csv", [(2,)], header=False)
+        source = hg.sources.files(tmp_path / "in", "csv", "a INT")
+        if hidden == "_k=1":
+            with told(hg.SourceError, "in/_k=1 (_k)", "in/k=1 (k)"):
+                source.columns(spark)
+        else:
+            assert rows_of(ran(spark, tmp_path, source, "SELECT a, k FROM Main")) == [(1, 1)]
+
+
+#: Folders that Spark refuses, as it could not say which columns there are.
+DISAGREEING = {
+    "names": ("k=1", "j=1"),
+    "depth": ("k=1", "k=2/j=3"),
+    "order": ("k=1/j=2", "j=3/k=4"),
+    "places": ("k=1/j=2", "sub/k=1/j=2"),
+}
+
+
+class TestFoldersThatDisagree:
+    """The columns of a schema are filled where folders name them, and NULL elsewhere; no other is left out silently."""
+
+    @pytest.mark.parametrize("name", DISAGREEING)
+    @pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
+    def test_they_are_refused_unless_the_schema_names_their_columns(
+        self, spark: SparkSession, tmp_path: Path, format_: str, name: str
+    ) -> None:
+        one, other = DISAGREEING[name]
+        put(tmp_path / "in" / one / f"1.{format_}", [(7,)], "a", header=False)
+        put(tmp_path / "in" / other / f"1.{format_}", [(8,)], "a", header=False)
+        for schema in (None, "a INT", "a INT, k INT"):
+            with told(hg.SourceError, f"in/{one} (", f"in/{other} (", "j", "in schema=", "recursiveFileLookup=True"):
+                hg.sources.files(tmp_path / "in", format_, schema).columns(spark)
+        flat = hg.sources.files(tmp_path / "in", format_, "a INT", recursiveFileLookup=True)
+        assert rows_of(ran(spark, tmp_path / "flat", flat, "SELECT * FROM Main")) == [(7,), (8,)]
+
+    @pytest.mark.parametrize("header", [True, False])
+    @pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
+    def test_columns_of_the_schema_are_filled(
+        self, spark: SparkSession, tmp_path: Path, format_: str, header: bool
+    ) -> None:
+        for i, folder in enumerate([".", "k=1", "j=2", "K=3/j=4", "j=5/k=6"]):
+            put(tmp_path / "in" / folder / f"1.{format_}", [(i,)], "a", header=header)
+        options = {"header": True} if header and format_ == "csv" else {}
+        source = hg.sources.files(tmp_path / "in", format_, "j INT, a INT, k STRING", **options)
+        run = ran(spark, tmp_path, source, "SELECT a, k, j FROM Main")
+        expected = [(0, None, None), (1, "1", None), (2, None, 2), (3, "3", 4), (4, "6", 5)]
+        assert (rows_of(run), run.status()["bad"]) == (expected, {"Main": 0})
+        if format_ != "csv" or header:
+            read = read_files(spark, str(tmp_path / "in"), schema="j INT, a INT, k STRING").select("a", "k", "j")
+            assert sorted(map(tuple, read.collect())) == expected
+
+    @pytest.mark.parametrize("format_", ["csv", "json"])
+    def test_nothing_but_columns_of_folders(self, spark: SparkSession, tmp_path: Path, format_: str) -> None:
+        put(tmp_path / "in" / "k=1" / f"1.{format_}", [(7,), (8,)], "a", header=False)
+        source = hg.sources.files(tmp_path / "in", format_, "k INT")
+        assert rows_of(ran(spark, tmp_path, source, "SELECT k FROM Main")) == [(1,), (1,)]
+
+    @pytest.mark.parametrize("schema", [None, "a INT"])
+    def test_one_that_comes_late(self, spark: SparkSession, tmp_path: Path, schema: str | None) -> None:
+        """A flow that runs refuses what it would refuse at its start, before it has taken it."""
+        put(tmp_path / "in" / "k=1" / "1.json", [(7,)], "a")
+        source = hg.sources.files(tmp_path / "in", "json", schema)
+        sql = "SELECT a, k FROM Main"
+        flow = hg.Flow(spark, "test", str(tmp_path / "checkpoint"))
+        flow.stream("Main", source)
+        flow.query("q0", sql)
+        run = flow.start(trigger="100 milliseconds")
+        until(run, lambda: run.status()["rows"] == {"Main": 1})
+        put(tmp_path / "in" / "j=5" / "1.json", [(8,)], "a")
+        words = (f"{tmp_path}/in", "in/j=5 (j)", "(k)", "name k, j in schema=")
+        with told(hg.SourceError, *words):
+            run.await_termination(60)
+        with told(hg.SourceError, f"{tmp_path}/in", "in/j=5 (j)", "in/k=1 (k)", "name j, k in schema="):
+            ran(spark, tmp_path, source, sql)
+        named = hg.sources.files(tmp_path / "in", "json", "a INT, k INT, j INT")
+        assert rows_of(ran(spark, tmp_path, named, sql)) == [(7, 1), (8, None)]
 
 
 class TestOrder:
@@ -320,6 +403,51 @@ class TestHeaders:
         lenient = ran(spark, tmp_path / "lenient", files["PERMISSIVE"], "SELECT ts, v FROM Main")
         assert rows_of(lenient) == [(1, 2), (3, None), (3, None), (6, None)]
 
+    @pytest.mark.parametrize(
+        ("text", "options"),
+        [
+            ("  \nb,a\nx,1\n", {}),
+            ("\n \n\n b , a \nx,1\n", {}),
+            ("# c\n  \n#,d\nb,a\nx,1\n", {"comment": "#"}),
+            ("\ufeff  \r\nb,a\r\nx,1\r\n", {}),
+            ("  ;b,a;x,1;", {"lineSep": ";"}),
+            ("\n\nb,a\nx,1\n", {"multiLine": True}),
+        ],
+    )
+    @pytest.mark.parametrize("schema", [None, "a INT, b STRING"])
+    def test_lines_that_are_passed_over(
+        self, spark: SparkSession, tmp_path: Path, text: str, options: dict[str, Any], schema: str | None
+    ) -> None:
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in" / "a.csv").write_bytes(text.encode())
+        source = hg.sources.files(tmp_path / "in", "csv", schema, header=True, **options)
+        names = {name.strip(): f"`{name}`" for name in source.columns(spark).names}
+        run = ran(spark, tmp_path, source, f"SELECT {names['a']}, {names['b']} FROM Main")
+        assert (rows_of(run), run.status()["bad"]) == ([(1, "x")], {"Main": 0})
+
+    def test_lines_of_tabs(self, spark: SparkSession, tmp_path: Path) -> None:
+        """Spark passes over them as it reads, but not as it looks for columns."""
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in" / "a.csv").write_text("\t\nb,a\nx,1\n")
+        with told(hg.SourceError, f"{tmp_path}/in", "header b, a", "schema="):
+            hg.sources.files(tmp_path / "in", "csv", header=True).columns(spark)
+        source = hg.sources.files(tmp_path / "in", "csv", "a INT, b STRING", header=True)
+        assert rows_of(ran(spark, tmp_path, source, "SELECT a, b FROM Main")) == [(1, "x")]
+
+    def test_a_file_that_comes_late_and_has_no_column_of_the_others(self, spark: SparkSession, tmp_path: Path) -> None:
+        put(tmp_path / "in" / "a.csv", [(1,)], "ts")
+        put(tmp_path / "in" / "b.csv", [(2,)], "v")
+        source = hg.sources.files(tmp_path / "in", "csv", header=True)
+        flow = hg.Flow(spark, "test", str(tmp_path / "checkpoint"))
+        flow.stream("Main", source)
+        flow.query("q0", "SELECT ts, v FROM Main")
+        run = flow.start(trigger="100 milliseconds")
+        until(run, lambda: run.status()["rows"] == {"Main": 2})
+        put(tmp_path / "in" / "c.csv", [(3,)], "other")
+        until(run, lambda: run.status()["rows"] == {"Main": 3})
+        run.stop()
+        assert rows_of(run) == [(1, None), (None, 2), (None, None)]
+
 
 class TestBad:
     """Whether a record is bad is up to the schema of its stream, whoever asks."""
@@ -378,6 +506,32 @@ class TestTimes:
         assert sorted(map(tuple, read.collect())) == sorted(expected)
         assert _nanos_elsewhere(spark, f"file:{folder}/ns.parquet") == {"ts"}
         assert _nanos_elsewhere(spark, f"file:{folder}/us.parquet") == frozenset()
+
+    @pytest.mark.parametrize(
+        ("kind", "value", "path", "sql"),
+        [
+            (pa.struct([("t", NANOS), ("u", MICROS)]), {"t": 1, "u": 2}, "e.t", "STRUCT<T: {}, u: TIMESTAMP>"),
+            (pa.list_(NANOS), [1], "e.list.element", "ARRAY<{}>"),
+            (pa.map_(pa.string(), NANOS), [("x", 1)], "e.key_value.value", "MAP<STRING, {}>"),
+            (pa.list_(pa.struct([("t", NANOS)])), [{"t": 1}], "e.list.element.t", "ARRAY<STRUCT<t: {}>>"),
+        ],
+    )
+    def test_nanoseconds_inside_of_columns(
+        self, spark: SparkSession, tmp_path: Path, kind: pa.DataType, value: Any, path: str, sql: str
+    ) -> None:
+        (tmp_path / "in").mkdir()
+        file = tmp_path / "in" / "a.parquet"
+        pq.write_table(pa.table({"v": pa.array([5]), "E": pa.array([value], kind)}), file)
+        for schema in (None, f"v BIGINT, e {sql.format('TIMESTAMP')}", f"v BIGINT, e {sql.format('TIMESTAMP_NTZ')}"):
+            source = hg.sources.files(tmp_path / "in", schema=schema)
+            with told(hg.SourceError, "a.parquet has times in nanoseconds", path, "microseconds", "BIGINT"):
+                ran(spark, tmp_path, source, "SELECT v FROM Main")
+        assert _nanos_elsewhere(spark, f"file:{file}") == {path}
+        numbers = hg.sources.files(tmp_path / "in", schema=f"v BIGINT, e {sql.format('BIGINT')}")
+        read = rows_of(ran(spark, tmp_path / "numbers", numbers, "SELECT v, to_json(e) AS e FROM Main"))
+        assert "1" in read[0][1]
+        without = hg.sources.files(tmp_path / "in", schema="v BIGINT")
+        assert rows_of(ran(spark, tmp_path / "without", without, "SELECT v FROM Main")) == [(5,)]
 
 
 class TestErrors:

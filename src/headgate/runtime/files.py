@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +17,21 @@ from headgate.operators.sql import stacked
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.footers import nanoseconds
 from headgate.runtime.headers import headers, key
-from headgate.runtime.options import BASE, FOLLOWING, finding, is_on, without
-from headgate.runtime.reading import Place, Reader, by_name, columns_of, literal, optional
+from headgate.runtime.options import BASE, FOLLOWING, READABLE, finding, without
+from headgate.runtime.reading import (
+    Place,
+    Reader,
+    Ways,
+    agreed,
+    by_folders,
+    by_name,
+    columns_of,
+    literal,
+    named,
+    optional,
+    refuse_inside,
+    times_inside,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,13 +42,12 @@ if TYPE_CHECKING:
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 _KNOWN = "Parquet (.parquet), CSV (.csv) and JSON lines (.json, .jsonl, .ndjson) can be read, also packed (.gz)"
-READABLE = ("csv", "json", "parquet")
 #: To be told the types of text.
 _INFER: dict[str, dict[str, Any]] = {"csv": {"inferSchema": True}, "json": {"inferTimestamp": True}}
 #: A record that does not fit is an error: as a row of NULLs it would silently change the answers.
 _STRICT = {"mode": "FAILFAST", "columnPruning": "false"}
-#: What Spark calls a column of text without a header; all others are named by folders.
-_BY_PLACE = re.compile(r"_c\d+")
+#: Is in no name of a file.
+_BETWEEN = "\0"
 _NANOS_AS_LONG = "spark.sql.legacy.parquet.nanosAsLong"
 
 
@@ -66,6 +77,8 @@ def read_files(
     columns = told(spark, path, kind, options) if schema is None else columns_of(schema)
     with _named(path, kind):
         place = Place.of(spark, path, options)
+        if schema is not None:
+            columns = by_folders(columns, named(_ways(spark, place, options)))
         paths = [file.path for file in found(spark, place, options)]
         return Reader(spark, kind, columns, options, place).rows(paths, columns.names, whole=True)
 
@@ -74,6 +87,7 @@ def told(spark: SparkSession, path: str, kind: str, options: Mapping[str, Any]) 
     """The columns of the files in a place, as they tell them."""
     with _named(path, kind):
         place = Place.of(spark, path, options)
+        names = agreed(_ways(spark, place, options), ())
         if by_name(kind, options):
             schema = _told_by_headers(spark, place, options)
         elif kind == "parquet":
@@ -82,9 +96,23 @@ def told(spark: SparkSession, path: str, kind: str, options: Mapping[str, Any]) 
             schema = _reader(spark, kind, options).load(place.pattern).schema
     if not schema.names:
         raise SourceError(f"{path} is empty: it has no columns")
-    if kind == "csv" and not is_on(options, "header"):
-        schema = T.StructType([f if _BY_PLACE.fullmatch(f.name) else optional(f) for f in schema])
-    return T.StructType([_with_instant(field) for field in schema])
+    return by_folders(T.StructType([_with_instant(field) for field in schema]), names)
+
+
+def with_folders(
+    spark: SparkSession, path: str, kind: str, given: T.StructType, options: Mapping[str, Any]
+) -> T.StructType:
+    """The columns of files by a schema that is given, and behind them those that only folders name."""
+    known = {name.lower() for name in given.names}
+    with _named(path, kind):
+        place = Place.of(spark, path, options)
+        names = agreed(_ways(spark, place, options), known)
+        if known.issuperset(names):
+            return by_folders(given, names)
+        # Spark tells their types by their values.
+        reader = spark.read.format(kind).schema(given).options(**without(options, FOLLOWING))
+        whole = reader.load(place.pattern).schema
+    return by_folders(T.StructType([*given, *(f for f in whole if f.name.lower() not in known)]), names)
 
 
 def _with_instant(field: T.StructField) -> T.StructField:
@@ -110,6 +138,12 @@ def _told_by_headers(spark: SparkSession, place: Place, options: Mapping[str, An
         bases = [({BASE: base} if base else {}, own) for (_, base), own in alike.items()]
         frames = [_reader(spark, "csv", {**options, **base}).load(own) for base, own in bases]
         schema = stacked(df.toDF(*(name.strip() for name in df.columns)) for df in frames).schema
+    known = {key(name) for name in schema.names}
+    unknown = next((top for top in tops.values() if not known.issuperset(map(key, top))), None)
+    if unknown is not None:  # To tell columns, it takes lines of tabs and indented comments for the header.
+        raise SourceError(
+            f"Spark does not find the header {', '.join(unknown)}: put it first, or give the columns in schema="
+        )
     everywhere = frozenset.intersection(*(frozenset(map(key, top)) for top in tops.values())) if tops else frozenset()
     return T.StructType([f if key(f.name) in everywhere else optional(f) for f in schema])
 
@@ -122,11 +156,12 @@ def _told_by_footers(spark: SparkSession, place: Place, options: Mapping[str, An
         schema = _reader(spark, "parquet", options).load(place.pattern).schema
     finally:
         spark.conf.set(_NANOS_AS_LONG, before)
-    numbers = {f.name for f in schema if isinstance(f.dataType, T.LongType)}
-    if not numbers:
+    inside = times_inside(schema, (T.LongType,))
+    if inside is None and not any(isinstance(f.dataType, T.LongType) for f in schema):
         return schema
-    paths = [file.path for file in found(spark, place, options)]
-    nanos = frozenset[str]().union(*nanoseconds(spark, paths).values())
+    by_file = nanoseconds(spark, [file.path for file in found(spark, place, options)])
+    refuse_inside(by_file, inside)
+    nanos = frozenset[str]().union(*by_file.values())
     return T.StructType([T.StructField(f.name, T.TimestampType()) if f.name.lower() in nanos else f for f in schema])
 
 
@@ -142,9 +177,30 @@ class File:
 
 def found(spark: SparkSession, place: Place, options: Mapping[str, Any]) -> list[File]:
     """The files in a place, none of them read."""
+    return listed(_all_below(spark, place, options), place)
+
+
+def _all_below(spark: SparkSession, place: Place, options: Mapping[str, Any]) -> JavaObject:
+    """The relation of all files in a place and below it."""
     only = in_all_folders(finding(without(options, FOLLOWING)))
     rows = spark.read.format("binaryFile").options(**only).load(place.pattern)
-    return listed(rows._jdf.queryExecution().analyzed().collectLeaves().apply(0), place)
+    return rows._jdf.queryExecution().analyzed().collectLeaves().apply(0)
+
+
+def _ways(spark: SparkSession, place: Place, options: Mapping[str, Any]) -> Ways:
+    """The ways in which the folders of a place name columns; none of a place that is not there yet."""
+    if place.depth is None:
+        return {}
+    try:
+        with plain_errors():
+            relation = _all_below(spark, place, options)
+    except SourceError:
+        if place.exists:
+            raise
+        return {}
+    # Files may be many: their folders are brought here in one go.
+    folders = relation.relation().location().leafDirToChildrenFiles().keys().mkString(_BETWEEN)
+    return place.ways(folders.split(_BETWEEN)) if folders else {}
 
 
 def in_all_folders(options: Mapping[str, Any]) -> dict[str, Any]:

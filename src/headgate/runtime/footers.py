@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,8 +19,7 @@ _HERE = "file:"
 #: Written by versions of Spark that had another calendar for early times.
 _OLD_CALENDAR = b"org.apache.spark.legacyDateTime"
 _WHOLE_NUMBERS = ("INT32", "INT64")
-#: Such a column in the text of a schema.
-_NANOS = re.compile(r"^  \w+ int64 (.+) \(TIMESTAMP\(NANOS,\w+\)\)", re.MULTILINE)
+_NANOS = "TIMESTAMP(NANOS,"
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def _is_placed(column: pq.ColumnSchema) -> bool:
 
 
 def nanoseconds(spark: SparkSession, paths: Sequence[str]) -> dict[str, frozenset[str]]:
-    """The columns of each file, in lower case, that have times in nanoseconds.
+    """The columns of each file, in lower case, that have times in nanoseconds; with a dot before what is inside them.
 
     Elsewhere than on this machine a look takes long, and the first file speaks for all: it is rare that they differ,
     and where they do, Spark refuses those that have others.
@@ -123,9 +121,10 @@ def _nanos_elsewhere(spark: SparkSession, path: str) -> frozenset[str]:
         )
         reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(file)
         try:
-            schema = reader.getFooter().getFileMetaData().getSchema().toString()
+            columns = list(reader.getFooter().getFileMetaData().getSchema().getColumns())
         finally:
             reader.close()
     except Py4JJavaError:
         return frozenset()
-    return frozenset(name.lower() for name in _NANOS.findall(schema))
+    nanos = (c for c in columns if _NANOS in str(c.getPrimitiveType().getLogicalTypeAnnotation()))
+    return frozenset(".".join(c.getPath()).lower() for c in nanos)

@@ -15,6 +15,8 @@ _TEXTS = _names(
     "charset columnNameOfCorruptRecord compression dateFormat enableDateTimeParsingFallback encoding lineSep locale"
     " mode multiLine samplingRatio singleVariantColumn timeFormat timeZone timestampFormat timestampNTZFormat"
 )
+#: The formats of files that are read directly.
+READABLE = ("csv", "json", "parquet")
 #: What each format knows, for reading and for writing.
 FORMAT_OPTIONS: dict[str, frozenset[str]] = {
     "csv": _TEXTS

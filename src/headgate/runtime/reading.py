@@ -2,14 +2,14 @@
 
 A folder may name a column and its value, as in region=eu; Spark fills such columns if it knows where these folders
 begin. The columns of a CSV file with a header go by their names, which may be in another order in the next file. Times
-in nanoseconds, which Spark has no type for, are read as numbers.
+in nanoseconds, which Spark has no type for, are read as numbers; inside structs, arrays and maps they are refused.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -36,8 +36,15 @@ if TYPE_CHECKING:
 FILE, PART = "_hg_file", "_hg_part"
 #: The same where it is not known how Spark came by the files: it takes them by their age.
 PLACE = ("_hg_age", FILE, PART)
-#: Marks a column of a schema that a file need not have: one that folders name, or that only some headers do.
+#: Marks a column of a schema that a file need not have, as only some headers do.
 _OPTIONAL = "_hg_optional"
+#: Marks a column of a schema that folders name, by its place among these.
+_BY_FOLDERS = "_hg_by_folders"
+#: So many folders are shown of those that disagree.
+_MOST_SHOWN = 3
+#: The columns that folders name, in lower case, each with a folder below which they are named so.
+Ways = Mapping[str, tuple[str, ...]]
+_TIMES = (T.TimestampType, T.TimestampNTZType)
 _UNREAD = "_hg_unread_"
 _SCHEME = re.compile(r"[^/]*:(//[^/]*)?")
 _PATTERN = re.compile(r"([\\*?\[\]{}])")
@@ -90,6 +97,26 @@ class Place:
     def base(self, path: str) -> str | None:
         """Where the folders begin that a file lies in and that name columns, if there are any."""
         return _foldered(path, self.depth)[0]
+
+    def ways(self, folders: Iterable[str]) -> Ways:
+        """The ways in which folders name columns, each with a folder that has it.
+
+        To Spark it is one way if they name the same columns in the same order, from the same folder on. Folders below
+        them that name none make no difference.
+        """
+        found: dict[tuple[str | None, tuple[str, ...]], str] = {}
+        for folder in sorted(folders):
+            base, names = _foldered(f"{self._naming(folder)}/", self.depth)
+            if names:
+                found.setdefault((base, _columns(names)), folder)
+        return {folder: names for (_, names), folder in found.items()}
+
+    def _naming(self, folder: str) -> str:
+        """The folder, or the nearest above it that names a column; the place itself if none does."""
+        scheme, parents = _parents(f"{folder}/")
+        while self.depth is not None and len(parents) - 1 > self.depth and not _names_column(parents[-1]):
+            parents.pop()
+        return scheme + "/".join(parents)
 
 
 def _looked_up(spark: SparkSession, path: str) -> tuple[bool, bool, int]:
@@ -165,9 +192,12 @@ class Reader:
         if by_name(self.format, self.options):
             tops = headers(self.spark, paths, self.options)
             return {p: replace(ways[p], header=top) for p, top in zip(paths, tops, strict=True) if top is not None}
-        times = {f.name.lower() for f in self.schema if isinstance(f.dataType, T.TimestampType | T.TimestampNTZType)}
-        if self.format == "parquet" and times:
-            return {p: replace(ways[p], nanos=own & times) for p, own in nanoseconds(self.spark, paths).items()}
+        times = {f.name.lower() for f in self.schema if isinstance(f.dataType, _TIMES)}
+        inside = times_inside(self.schema, _TIMES)
+        if self.format == "parquet" and (times or inside):
+            nanos = nanoseconds(self.spark, paths)
+            refuse_inside(nanos, inside)
+            return {p: replace(ways[p], nanos=own & times) for p, own in nanos.items()}
         return ways
 
     # As rows
@@ -187,6 +217,8 @@ class Reader:
         if missing and self.mode is Mode.FAILFAST:
             header = ", ".join(way.header or ())
             raise SourceError(f"{paths[0]} has no column {', '.join(missing)}: its header is {header}")
+        if not read and self._record is not None:
+            read = [T.StructField(f"{_UNREAD}0", T.StringType())]  # Of the record alone, Spark gives nothing.
         df = self._loaded(way, paths, [*read, *(f for f in self.schema if f.name in named)])
         if placed:
             df = with_place(df)
@@ -196,7 +228,7 @@ class Reader:
         for name in dict.fromkeys((*columns, *([MALFORMED] if judged else []))):
             sql = quoted(name)
             if name == self._record:
-                sql = _whole(name, data, missing)
+                sql = _whole(name, data or read, missing)
             elif name in absent:
                 sql = f"CAST(NULL AS {ddl(types[name])})"
             elif name.lower() in way.nanos:
@@ -207,12 +239,13 @@ class Reader:
 
     def _elsewhere(self, way: _Way) -> tuple[set[str], set[str]]:
         """The columns that folders name, and those that the text of a file lacks because others have them."""
-        folders = {unquote(folder).lower() for folder in way.folders}
+        folders = _columns(way.folders)
         named = {f.name for f in self.schema if f.name.lower() in folders}
         if self.format != "csv":
             return named, set()
         header = {key(name) for name in way.header or ()}
-        return named, {f.name for f in self.schema if _OPTIONAL in f.metadata and key(f.name) not in header} - named
+        spared = {f.name for f in self.schema if f.metadata.keys() & {_OPTIONAL, _BY_FOLDERS}}
+        return named, {name for name in spared if key(name) not in header} - named
 
     def _loaded(self, way: _Way, paths: Sequence[str], fields: Sequence[T.StructField]) -> DataFrame:
         """The columns of files as Spark reads them."""
@@ -287,6 +320,59 @@ def optional(field: T.StructField) -> T.StructField:
     return T.StructField(field.name, field.dataType, metadata={_OPTIONAL: True})
 
 
+def by_folders(schema: T.StructType, names: Sequence[str]) -> T.StructType:
+    """The schema, in which these columns are known to be named by folders: a file that lies in none need not have them.
+
+    They are in lower case.
+    """
+    places = {name: i for i, name in enumerate(names)}
+    return T.StructType([_by_folder(f, places[low]) if (low := f.name.lower()) in places else f for f in schema])
+
+
+def _by_folder(field: T.StructField, place: int) -> T.StructField:
+    return T.StructField(field.name, field.dataType, metadata={**field.metadata, _BY_FOLDERS: place})
+
+
+def still_agreed(schema: T.StructType, paths: Iterable[str], place: Place, given: Collection[str]) -> None:
+    """Raises a SourceError if files have come in folders that disagree with those that were there.
+
+    A flow that is started again would refuse them, so one that runs does too, before it has taken them. Where there
+    were no such folders, nothing is known of what they name.
+    """
+    places = {f.metadata[_BY_FOLDERS]: f.name.lower() for f in schema if _BY_FOLDERS in f.metadata}
+    before = tuple(name for _, name in sorted(places.items()))
+    found = {names: path for path in paths if (names := _columns(_foldered(path, place.depth)[1]))}
+    if before and not found.keys() <= {before}:
+        late = {path.rpartition("/")[0]: names for names, path in found.items() if names != before}
+        agreed({"those before": before, **late}, given)
+
+
+def agreed(ways: Ways, given: Collection[str]) -> tuple[str, ...]:
+    """The columns that folders name; a SourceError if they do it in several ways and not all columns are `given`."""
+    names = named(ways)
+    if len(ways) > 1 and not {name.lower() for name in given}.issuperset(names):
+        shown = ", ".join(f"{folder} ({', '.join(own)})" for folder, own in list(ways.items())[:_MOST_SHOWN])
+        raise SourceError(
+            f"its folders disagree on the columns that they name: {shown}; name {', '.join(names)} in schema=, or have"
+            " no columns of folders with recursiveFileLookup=True"
+        )
+    return names
+
+
+def named(ways: Ways) -> tuple[str, ...]:
+    """The columns that folders name in any way.
+
+    >>> named({"in/k=2/m=3": ("k", "m"), "in/j=1": ("j",)})
+    ('k', 'm', 'j')
+    """
+    return tuple(dict.fromkeys(name for own in ways.values() for name in own))
+
+
+def _columns(folders: Iterable[str]) -> tuple[str, ...]:
+    """What the columns are known by that folders name."""
+    return tuple(unquote(folder).lower() for folder in folders)
+
+
 def _names_column(folder: str) -> bool:
     return folder.find("=") > 0
 
@@ -325,6 +411,47 @@ def _whole(record: str, fields: Sequence[T.StructField], missing: Sequence[str])
     if missing:
         return f"coalesce({record}, concat_ws(',', {texts}))"
     return f"if(length({quoted(record)}) < 0, concat({texts}), {quoted(record)})" if fields else quoted(record)
+
+
+def times_inside(schema: T.StructType, kinds: tuple[type[T.DataType], ...]) -> re.Pattern[str] | None:
+    """The columns of Parquet files, in lower case, that are inside of others and of these types in a schema.
+
+    None if there are none. What Parquet calls the lists and maps in between is up to who wrote the file.
+
+    >>> times_inside(T.StructType.fromDDL("e ARRAY<STRUCT<t: TIMESTAMP>>"), _TIMES).fullmatch("e.list.element.t")[0]
+    'e.list.element.t'
+    """
+    nested = (f for f in schema if isinstance(f.dataType, T.StructType | T.ArrayType | T.MapType))
+    paths = [path for f in nested for path in _paths(re.escape(f.name.lower()), f.dataType, kinds)]
+    return re.compile("|".join(paths)) if paths else None
+
+
+def _paths(path: str, type_: T.DataType, kinds: tuple[type[T.DataType], ...]) -> Iterator[str]:
+    """Patterns of the paths to what is of these types in a column of a type."""
+    match type_:
+        case T.StructType():
+            for field in type_:
+                yield from _paths(rf"{path}\.{re.escape(field.name.lower())}", field.dataType, kinds)
+        case T.ArrayType():
+            yield from _paths(rf"{path}(?:\.[^.]+){{1,2}}", type_.elementType, kinds)
+        case T.MapType():
+            yield from _paths(rf"{path}\.[^.]+\.key", type_.keyType, kinds)
+            yield from _paths(rf"{path}\.[^.]+\.value", type_.valueType, kinds)
+        case _ if isinstance(type_, kinds):
+            yield path
+
+
+def refuse_inside(nanos: Mapping[str, Collection[str]], inside: re.Pattern[str] | None) -> None:
+    """Raises a SourceError if files have times in nanoseconds inside of columns: these would be read as numbers."""
+    if inside is None:
+        return
+    for path, columns in nanos.items():
+        found = [column for column in sorted(columns) if inside.fullmatch(column)]
+        if found:
+            raise SourceError(
+                f"{path} has times in nanoseconds inside a struct, array or map: {', '.join(found)}; write it with"
+                " microseconds, or give a schema= without that column or with BIGINT for these times"
+            )
 
 
 def _micros(name: str, type_: T.DataType) -> str:

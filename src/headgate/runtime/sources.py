@@ -16,14 +16,24 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.types import StringType, StructField, StructType
 
-from headgate.errors import Error, SourceError
+from headgate.errors import SourceError
 from headgate.operators.ingest import MALFORMED
 from headgate.runtime.failures import plain_errors
-from headgate.runtime.files import READABLE, File, in_all_folders, listed, told
-from headgate.runtime.options import FOLLOWING, RECORDS, finding, is_on, value_of, without, wrong_reading
+from headgate.runtime.files import File, in_all_folders, listed, told, with_folders
+from headgate.runtime.options import READABLE, RECORDS, finding, is_on, value_of, wrong_reading
 from headgate.runtime.packets import PacketSource
 from headgate.runtime.pieces import Piece, Read
-from headgate.runtime.reading import FILE, PART, Mode, Place, Reader, columns_of, is_pattern, optional, record_column
+from headgate.runtime.reading import (
+    FILE,
+    PART,
+    Mode,
+    Place,
+    Reader,
+    columns_of,
+    is_pattern,
+    record_column,
+    still_agreed,
+)
 from headgate.runtime.splitting import cores
 
 if TYPE_CHECKING:
@@ -89,16 +99,7 @@ class Files:
         """The columns of its records, and those that folders name."""
         if self.given_schema is None:
             return told(spark, self.path, self.format, self.options)
-        schema = columns_of(self.given_schema)
-        try:
-            with plain_errors():
-                place, options = Place.of(spark, self.path, self.options), without(self.options, FOLLOWING)
-                reader = spark.read.format(self.format).schema(schema).options(**options)
-                whole = reader.load(place.pattern).schema if place.depth is not None and place.exists else schema
-        except Error:
-            return schema  # Where folders agree on no columns, files go by the schema, and what they lack is NULL.
-        known = {name.lower() for name in schema.names}
-        return StructType([*schema, *(optional(f) for f in whole if f.name.lower() not in known)])
+        return with_folders(spark, self.path, self.format, columns_of(self.given_schema), self.options)
 
     def mode(self, spark: SparkSession, schema: StructType, usual: Mode) -> Mode | None:
         """What is done with a record that does not fit the schema, if nothing is said of it."""
@@ -137,6 +138,7 @@ class Files:
         files = self._found(leaf, reader.place, ordered)
         if not files:
             return Read([])
+        self._check_folders(schema, files, reader.place)
         sizes = {file.path: file.size for file in files}
         total = float(sum(sizes.values()))
         parquet = list(sizes) if self.columnar else ()
@@ -150,6 +152,13 @@ class Files:
 
     def gone(self, spark: SparkSession) -> str | None:
         return None if is_pattern(self.path) or Place.of(spark, self.path, self.options).exists else self.path
+
+    def _check_folders(self, schema: StructType, files: Sequence[File], place: Place) -> None:
+        given = () if self.given_schema is None else columns_of(self.given_schema).names
+        try:
+            still_agreed(schema, [file.path for file in files], place, given)
+        except SourceError as error:
+            raise SourceError(f"cannot read {self.path}: {error}") from None
 
     def _found(self, leaf: JavaObject, place: Place, ordered: bool) -> list[File]:
         """The files of a batch; if `ordered`, as Spark takes them, and those of the same time by their names."""
