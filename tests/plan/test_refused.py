@@ -13,10 +13,16 @@ CATALOG = Catalog(
     [
         Source("S", COLUMNS, progressing="ts"),
         Source("T", COLUMNS, progressing="ts"),
+        Source(
+            "R",
+            (*COLUMNS, Field("rate", "int"), Field("sampling_rate", "double"), Field("window_end", "timestamp")),
+            progressing="ts",
+        ),
         Source("hosts", (Field("k", "string"), Field("name", "string")), table=True),
     ]
 )
 W = "[RANGE 1 minute, WA ts]"
+BOUNDS = ["window_start", "window_end"]
 
 REFUSED = [
     # clauses
@@ -74,9 +80,26 @@ REFUSED = [
     ("SELECT window(ts, '1 minute') AS w FROM S", "window() stands in GROUP BY"),
     (f"SELECT count(*) {W} FROM S GROUP BY 1.5", "GROUP BY 1.5: the SELECT has 1 columns"),
     (f"SELECT count(*) {W} FROM S GROUP BY 0", "GROUP BY 0"),
+    (f"SELECT k, x, count(*) {W} FROM S GROUP BY (k, x)", "GROUP BY (k, x): leave the parentheses out"),
+    (f"SELECT count(*) {W} FROM S GROUP BY ()", "GROUP BY (): leave it out"),
+    ("WITH q AS (SELECT k FROM S), Q AS (SELECT x FROM S) SELECT * FROM q", "WITH names two queries Q"),
+    ("SELECT a FROM S AS s(a, b, A)", "s(a, b, A) gives two columns one name"),
+    ("SELECT x -> x + 1 AS y FROM S", "-> stands inside the parentheses of a function"),
+    ("SELECT x:a AS y FROM S", "a path into a VARIANT"),
+    ("SELECT x FROM S WHERE k ISNULL", "expected the end of the statement, found 'ISNULL'"),
+    ("SELECT X'ZZ' AS y FROM S", "line 1, column 8: expected digits from 0 to F"),
+    # what answers have of their own
+    (f"SELECT count(*) AS sampling_rate {W} FROM S", "an answer has a column sampling_rate of its own"),
+    ("SELECT x AS Sampling_Rate FROM S", "give yours another name with AS, or leave it out"),
+    ("SELECT DISTINCT ON (k) k, rate AS sampling_rate FROM R [RANGE 1 minute, WA ts]", "sampling_rate of its own"),
+    ("SELECT a.sampling_rate FROM R AS a JOIN hosts AS h ON a.k = h.k", "sampling_rate of its own"),
+    (f"SELECT count(*) AS window_start {W} FROM S", "an answer has a column window_start of its own"),
+    (f"SELECT n AS window_end FROM (SELECT count(*) AS n {W} FROM S)", "a column window_end of its own"),
+    (f"SELECT window_end, count(*) {W} FROM R GROUP BY window_end", "GROUP BY window_end: an answer has a column"),
     ("SELECT CASE WHEN x > 1 THEN 1 ELSE SELECT 1 END FROM S", "expected"),
     # functions
     (f"SELECT cuont(*) {W} FROM S", "unknown function cuont: did you mean count?"),
+    (f"SELECT smu(x) {W} FROM S", "unknown function smu: did you mean sum?"),
     ("SELECT uper(k) AS u FROM S", "unknown function uper: did you mean upper?"),
     ("SELECT xyzzyx(k) AS u FROM S", "unknown function xyzzyx: Spark has none of this name"),
     ("SELECT db.f(k) AS u FROM S", "a database before the name of a function"),
@@ -94,7 +117,7 @@ REFUSED = [
     (f"SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY x DESC) {W} FROM S", "take 1 minus the fraction"),
     (f"SELECT mode() WITHIN GROUP (ORDER BY x DESC) {W} FROM S", "leave DESC out"),
     (f"SELECT sum(x) WITHIN GROUP (ORDER BY x) {W} FROM S", "sum takes no WITHIN GROUP"),
-    (f"SELECT sum(x ORDER BY x) {W} FROM S", "ORDER BY goes with an aggregate"),
+    (f"SELECT sum(x ORDER BY x) {W} FROM S", "sum(x ORDER BY x): ORDER BY inside of an aggregate function is not"),
     (f"SELECT sum(x, k) {W} FROM S", "sum takes 1 argument"),
     (f"SELECT sum(*) {W} FROM S", "* goes with count alone"),
     (f"SELECT count() {W} FROM S", "write count(*)"),
@@ -124,6 +147,11 @@ def test_it_is_refused_by_name(sql: str, fragment: str) -> None:
         ("WITH q(b, c) AS (SELECT x, k FROM S) SELECT * FROM q", ["b", "c"]),
         ("WITH q AS (SELECT x FROM S) SELECT x FROM q UNION ALL SELECT x FROM T", ["x"]),
         ("SELECT log10(x), struct(x) AS s FROM S", ["log10(x)", "s"]),
+        (f"SELECT k, x + 1 AS y, count(*) AS n {W} FROM S GROUP BY (k), ((x + 1))", ["k", "y", "n", *BOUNDS]),
+        ("SELECT CAST(k AS STRING COLLATE UTF8_LCASE) AS c FROM S", ["c"]),
+        ("SELECT ts, sampling_rate FROM R", ["ts", "sampling_rate"]),
+        ("SELECT window_end AS w, sampling_rate AS r FROM R", ["w", "r"]),
+        (f"SELECT window_start AS w, max(window_end) AS m {W} FROM R", ["w", "m", *BOUNDS]),
     ],
 )
 def test_it_is_done(sql: str, columns: list[str]) -> None:

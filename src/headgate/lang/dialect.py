@@ -25,9 +25,10 @@ class Headgate(Spark):
     NORMALIZE_FUNCTIONS = False
 
     class Tokenizer(Spark.Tokenizer):
-        # `window` is a function and a column here, as in Spark's streaming queries, not a clause.
+        # `window` is a function and a column here, as in Spark's streaming queries, not a clause; the other two are
+        # operators to others, and to Spark functions.
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
-            word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
+            word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word not in ("WINDOW", "ISNULL", "NOTNULL")
         }
         # Spark 4 reads a doubled quote as a quote; sqlglot's Spark dialect would join two texts.
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'"]

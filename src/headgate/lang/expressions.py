@@ -80,6 +80,9 @@ class ExpressionParser(Reader):
         statements = super()._parse(parse_method, raw_tokens, sql)
         for statement in statements:
             if statement is not None:
+                for kind in statement.find_all(exp.DataType):
+                    if isinstance(collation := kind.args.get("collate"), exp.Column):  # It names no column.
+                        collation.replace(exp.var(collation.name))
                 keep_text(statement, self.sql)
         return statements
 

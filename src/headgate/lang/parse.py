@@ -25,6 +25,7 @@ T = TypeVar("T", bound=exp.Expr)
 
 _DIALECT = Headgate()
 _UNCLOSED = re.compile(r"Missing (.+) from \d+:(\d+)")
+_NO_NUMBER = re.compile(r"Numeric string contains invalid characters from \d+:(\d+)")
 
 
 def parse_query(sql: str) -> exp.Query:
@@ -121,7 +122,9 @@ def _parse(sql: str, method: Callable[[HeadgateParser], exp.Expr | None], strip:
 
 
 def _token_error(sql: str, error: TokenError) -> ParseError:
-    """The error for text that does not even fall into tokens, at the quote or comment that is left open."""
+    """The error for text that does not even fall into tokens: a literal of no number, a quote or comment left open."""
+    if match := _NO_NUMBER.match(str(error.__cause__)):
+        return ParseError("expected digits from 0 to F between the quotes of X''", *position(sql, int(match[1])))
     if match := _UNCLOSED.match(str(error.__cause__)):
         closing, offset = match[1], int(match[2])
     else:

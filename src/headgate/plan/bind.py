@@ -15,7 +15,7 @@ from headgate.plan.bind_join import Input, bind_join, is_table
 from headgate.plan.calls import is_call
 from headgate.plan.catalog import Catalog
 from headgate.plan.nodes import Filter, Named, Node, Project, Union
-from headgate.plan.output import bare, named_columns, star, with_windows
+from headgate.plan.output import bare, named_columns, star, with_rate, with_windows, without_rate
 from headgate.plan.parts import opened, refused, said
 from headgate.plan.scalars import check_within
 from headgate.plan.scope import Item, Scope, column
@@ -78,12 +78,17 @@ def _select(select: exp.Select, catalog: Catalog) -> Node:
     for item in items:
         check_within(bare(item))
     columns = named_columns(items, scope.bind, scope.joined)
+    columns = without_rate(columns) if scope.joined else with_rate(columns, scope.node.types)
     return Project(scope.node, with_windows(columns, scope.node))
 
 
 def _with_ctes(ctes: Iterable[exp.CTE], catalog: Catalog) -> Catalog:
+    named = set[str]()
     for cte in ctes:
         query, alias = opened(cte, "this", "alias")
+        if alias.name.lower() in named:
+            raise BindError(f"WITH names two queries {alias.name}: give one of them another name")
+        named.add(alias.name.lower())
         catalog = catalog.extended(alias.name, _renamed(_bind(query, catalog), alias))
     return catalog
 
@@ -93,6 +98,8 @@ def _renamed(node: Node, alias: exp.TableAlias | None) -> Node:
     name, columns = alias_of(alias)
     if not columns:
         return node
+    if len({c.lower() for c in columns}) < len(columns):
+        raise BindError(f"{name}({', '.join(columns)}) gives two columns one name")
     if len(columns) != len(node.fields):
         raise BindError(f"{name}({', '.join(columns)}) names {len(columns)} columns, and there are {len(node.fields)}")
     return Project(node, tuple(Named(n, column(f.name)) for n, f in zip(columns, node.fields, strict=True)))

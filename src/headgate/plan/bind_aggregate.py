@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -21,7 +22,7 @@ from headgate.plan.nodes import (
     Project,
     Window,
 )
-from headgate.plan.output import bare, name_of, named_columns
+from headgate.plan.output import bare, name_of, named_columns, without_rate
 from headgate.plan.parts import opened
 from headgate.plan.scalars import called, check_within
 from headgate.plan.scope import Scope, as_field, column
@@ -59,7 +60,7 @@ class _Binder:
         for item in items:
             if item.is_star and not is_call(bare(item)):
                 raise BindError("SELECT * and aggregates do not go together: name the columns of GROUP BY")
-        columns = named_columns(items, self._rewrite, self.scope.joined)
+        columns = without_rate(named_columns(items, self._rewrite, self.scope.joined))
         having = self.clauses.having
         condition = self._rewrite(self._with_aliases(having)) if having is not None else None
         if not self.calls and self.clauses.group is None and not (self.window and self.window_keys):
@@ -75,7 +76,7 @@ class _Binder:
 
     def _window_and_keys(self) -> None:
         found: list[Window] = []
-        for expression in self.clauses.group or ():
+        for expression in _ungrouped(self.clauses.group or ()):
             if called(expression) == "window":
                 found.append(spark_window(opened(expression, "this", "expressions")[1], self._resolve))
                 self.spark_window = expression
@@ -89,6 +90,11 @@ class _Binder:
         self.window = found[0] if found else None
         for name in self.window_keys:
             self._key(column(name))
+        for name in (k.name for k in self.keys if self.window is not None and k.name in (WINDOW_START, WINDOW_END)):
+            raise BindError(
+                f"GROUP BY {name}: an answer has a column {name} of its own; give that of the input another name first,"
+                f" FROM (SELECT {name} AS another, ... FROM ...)"
+            )
         if self.window is None and not any(
             isinstance(k.expression, exp.Column) and k.expression.name in self.scope.node.progress for k in self.keys
         ):
@@ -194,6 +200,15 @@ class _Binder:
         if not qualifier and name == "window" and "window" not in (c.lower() for c in self.scope.columns()):
             return _window_struct()
         return None
+
+
+def _ungrouped(items: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    """The items of a GROUP BY, without parentheses around one."""
+    for item in items:
+        if isinstance(item, exp.Tuple):
+            instead = "leave the parentheses out" if item.expressions else "leave it out"
+            raise BindError(f"GROUP BY {shown(item)}: {instead}")
+        yield item.unnest()
 
 
 def _window_struct() -> exp.Expr:

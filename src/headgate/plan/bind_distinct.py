@@ -8,7 +8,7 @@ from headgate.errors import BindError, WindowError
 from headgate.lang import WindowClause, to_sql
 from headgate.plan.bind_aggregate import is_aggregate
 from headgate.plan.nodes import ROW_NUM, Distinct, Field, Named, Node, Project
-from headgate.plan.output import bare, named_columns, with_windows
+from headgate.plan.output import bare, named_columns, with_windows, without_rate
 from headgate.plan.parts import opened
 from headgate.plan.scalars import check_within
 from headgate.plan.scope import Scope, column
@@ -34,7 +34,7 @@ def bind_distinct(clauses: Clauses, scope: Scope, items: list[exp.Expr], clause:
     for part in (*map(bare, items), *_keys(on)):
         check_within(part)
     attribute, length = _range(clause, scope)
-    columns = with_windows(named_columns(items, scope.bind, scope.joined), scope.node)
+    columns = with_windows(without_rate(named_columns(items, scope.bind, scope.joined)), scope.node)
     keys = [Named(f"{_KEY}{i}", scope.bind(key)) for i, key in enumerate(_keys(on))]
     # The place under the name that the answer gives it, so that it goes on to progress.
     place = next((c.name for c in columns if c.expression == column(attribute)), None)

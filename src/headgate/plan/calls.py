@@ -21,6 +21,8 @@ from headgate.plan.words import shown
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 #: Those that Spark writes with WITHIN GROUP; the first only so.
 _ORDERED = ("percentile_cont", "mode")
+#: What others take between the parentheses, behind the argument.
+_NOT_INSIDE: dict[type[exp.Expr], str] = {exp.Order: "ORDER BY", exp.Limit: "LIMIT", exp.HavingMax: "HAVING"}
 #: Repeated values never change an extreme.
 _BLIND_TO_DISTINCT = ("min", "max", "bool_and", "bool_or", "min_by", "max_by")
 _INSTEAD = {
@@ -73,6 +75,8 @@ def bind_call(node: exp.Expr, name: str, types: dict[str, str]) -> Call:
     for part in (*given.arguments, *(p for p in (given.where, given.within) if p is not None)):
         if nested := next((n for n in part.walk() if is_call(n)), None):
             raise BindError(f"{given.text}: aggregate {shown(nested)} stands inside another; nest a SELECT instead")
+        if (word := _NOT_INSIDE.get(type(part))) is not None:
+            raise BindError(f"{given.text}: {word} inside of an aggregate function is not part of the language")
         if not isinstance(part, exp.Star):
             check_within(part)
     user = user_aggregate(given.name) if builtin(given.name) is None else None

@@ -32,7 +32,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     'count'
     """
     lower = {k.lower(): k for k in known}
-    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.7)
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.65)
     return lower[near[0]] if near else None
 
 

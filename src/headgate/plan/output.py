@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
 from headgate.errors import BindError
 from headgate.lang import Windowed
-from headgate.plan.nodes import WINDOW_END, WINDOW_START, Named, Node
+from headgate.plan.nodes import SAMPLING_RATE, WINDOW_END, WINDOW_START, Named, Node
 from headgate.plan.parts import opened
 from headgate.plan.scope import Scope, column
 from headgate.plan.words import shown
@@ -72,8 +72,31 @@ def named_columns(items: list[exp.Expr], bind: Callable[[exp.Expr], exp.Expr], j
     return tuple(columns)
 
 
+def without_rate(columns: tuple[Named, ...]) -> tuple[Named, ...]:
+    """The columns, none of which is called as the sampling rate that an answer gets."""
+    if any(c.name.lower() == SAMPLING_RATE for c in columns):
+        raise BindError(
+            f"an answer has a column {SAMPLING_RATE} of its own: give yours another name with AS, or leave it out,"
+            f" * EXCEPT ({SAMPLING_RATE})"
+        )
+    return columns
+
+
+def with_rate(columns: tuple[Named, ...], types: Mapping[str, str]) -> tuple[Named, ...]:
+    """The columns of tuples that are passed on: the rate at which they were sampled before is part of their own."""
+    rate = Named(SAMPLING_RATE, column(SAMPLING_RATE))
+    return columns if rate in columns and types[SAMPLING_RATE] == "double" else without_rate(columns)
+
+
 def with_windows(columns: tuple[Named, ...], below: Node) -> tuple[Named, ...]:
     """The columns with those of the window: an answer says which it is for, also when a query only passes it on."""
-    named = {c.name.lower() for c in columns}
-    missing = [name for name in (WINDOW_START, WINDOW_END) if name not in named] if below.windowed else []
-    return (*columns, *(Named(name, column(name)) for name in missing))
+    if not below.windowed:
+        return columns
+    named = {c.name.lower(): c for c in columns}
+    for name in (WINDOW_START, WINDOW_END):
+        if name in named and named[name].expression != column(name):
+            raise BindError(
+                f"an answer has a column {name} of its own, which says where its window is: give yours another name"
+                " with AS"
+            )
+    return (*columns, *(Named(name, column(name)) for name in (WINDOW_START, WINDOW_END) if name not in named))

@@ -233,6 +233,7 @@ def check_policy(query: Continuous, policy: Policy) -> None:
     """Raises an error if a query cannot be shed as its policy says."""
     if isinstance(policy, Estimate):
         check_estimated(query, estimated_join(query))
+        _check_limits(query)
     elif isinstance(policy, Sample) and shed_join(query) is None:
         raise FlowError(f"query {query.name} has no pairs to sample: only a join of streams has; use hg.estimate()")
     elif isinstance(policy, Subset):
@@ -240,6 +241,18 @@ def check_policy(query: Continuous, policy: Policy) -> None:
             _check_subset(query, policy)
         elif policy.by != "window" or policy.gap != 1:
             raise FlowError(f"query {query.name} is a join, and has no windows or groups to drop: leave out gap and by")
+
+
+def _check_limits(query: Continuous) -> None:
+    """Raises an error if a column of a query is called as the limit of another one is."""
+    names = {field.name.lower() for field in query.plan.fields}
+    for field in query.plan.fields:
+        for limit in (f"{field.name}_low", f"{field.name}_high"):
+            if limit.lower() in names:
+                raise FlowError(
+                    f"query {query.name}: {limit} is what an estimate calls a limit of {field.name}: give one of the"
+                    " two columns another name with AS"
+                )
 
 
 def check_tuples_shed(query: Continuous, policy: Policy) -> None:
