@@ -11,6 +11,8 @@ class Error(Exception):
 
     query: str | None = None
     stream: str | None = None
+    fragment: str | None = None
+    """The SQL that Spark could not compute, "" where it only says that there is some."""
 
 
 class ParseError(Error):

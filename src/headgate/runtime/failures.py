@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import AnalysisException, ParseException, PySparkException, QueryContextType
 
 from headgate.errors import BindError, Error, FlowError, SourceError
+from headgate.plan.origin import may_overflow, written_in
+
+if TYPE_CHECKING:
+    from headgate.plan.stages import Continuous
 
 _CLASS = re.compile(r"^\[([A-Z_.0-9]+)\]\s*")
+#: What Java writes in front of a cause.
+_THROWN = re.compile(r"^([a-z]\w*\.)+[A-Z]\w*(Exception|Error): (?=.)")
 _WHERE = re.compile(r"\s*(SQLSTATE: \w+|== .*|;\s*$).*", re.DOTALL)
 _UNREADABLE = ("PATH_NOT_FOUND", "FAILED_READ_FILE", "UNABLE_TO_INFER_SCHEMA", "CANNOT_READ_FILE", "MALFORMED_")
 
@@ -41,20 +48,44 @@ def told(error: BaseException, what: str) -> Error:
     return found
 
 
+def about_queries(error: Error, queries: Mapping[str, Continuous]) -> None:
+    """Lets an error that Spark met while it computed say of which queries, where that can be told."""
+    if type(error) is not Error or error.query is not None or error.stream is not None:
+        return
+    names = list(queries)
+    if len(names) > 1:
+        # What has no text is a sum that Spark makes by itself.
+        names = (
+            may_overflow(queries)
+            if error.fragment == ""
+            else written_in(error.fragment, queries)
+            if error.fragment
+            else []
+        )
+    if names:
+        error.query = ", ".join(names)
+        failed = f", at {error.fragment}" if error.fragment else ""
+        error.args = (f"{'query' if len(names) == 1 else 'queries'} {error.query}{failed}: {error}",)
+
+
 def first_line(message: str) -> str:
     r"""What a Spark message says, without its error class, its SQL state and its plan.
 
     >>> first_line("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== SQL ==")
     'Division by zero.'
     """
-    return _WHERE.sub("", _CLASS.sub("", message.strip())).strip().split("\n")[0]
+    return _WHERE.sub("", _CLASS.sub("", _THROWN.sub("", message.strip()))).strip().split("\n")[0]
 
 
 def _plain(error: PySparkException) -> Error:
     origin = getattr(error, "_origin", None)
     messages = [str(error), *(_causes(origin)[1:] if origin is not None else [])]
     usual = BindError if isinstance(error, AnalysisException | ParseException) else Error
-    return _kind(messages, usual)(_told(messages))
+    found = _kind(messages, usual)(_told(messages))
+    found.fragment = next(
+        (c.fragment() for c in error.getQueryContext() if c.contextType() == QueryContextType.SQL), None
+    )
+    return found
 
 
 def _causes(throwable: JavaObject) -> list[str]:

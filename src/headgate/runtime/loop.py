@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from headgate.errors import StateError
+from headgate.errors import Error, StateError
 from headgate.operators.closing import Closing, answers
 from headgate.operators.estimates import (
     TAKEN_AT,
@@ -74,7 +74,7 @@ from headgate.runtime.closings import (
 )
 from headgate.runtime.evaluate import answer
 from headgate.runtime.explaining import kept_text, table_text
-from headgate.runtime.failures import plain_errors
+from headgate.runtime.failures import about_queries, plain_errors
 from headgate.runtime.faults import reach
 from headgate.runtime.folder import Folder
 from headgate.runtime.join_shedding import JoinDrops, shed_keeper
@@ -255,8 +255,10 @@ class Loop:
         """Runs one batch over what was found of some streams; `ended` are the streams that are over with it."""
         try:
             self._run(found, source_batch, ended)
-        except Exception:
+        except Exception as error:
             self.check_alone()  # If another run is at work here, that is what is wrong.
+            if isinstance(error, Error):
+                about_queries(error, self.queries)
             raise
 
     def _run(self, found: Mapping[str, Read], source_batch: int | None, ended: Sequence[str]) -> None:
@@ -709,7 +711,8 @@ class Loop:
         for name, stage in level.passing_on.items():
             if set(stage.streams) & set(batches):
                 rate, tuples = left_out.sampling.rate(stage.query), left_out.of(stage.query, batches)
-                rows = answer(stage.plan, self._inputs(stage.streams, tuples)).withColumn(SAMPLING_RATE, F.lit(rate))
+                rows = answer(stage.plan, self._inputs(stage.streams, tuples))
+                rows = rows.withColumn(SAMPLING_RATE, F.col(SAMPLING_RATE) * F.lit(rate))
                 parts.append(rows.select(F.struct("*").alias(name)))
         for name, stage in level.holding.items():
             if (found := self._keeping.decided(stage, self.manifest, manifest, new)) is not None:
