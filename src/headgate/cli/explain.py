@@ -16,6 +16,7 @@ from headgate.plan import Catalog, bind
 from headgate.plan.catalog import names_read
 from headgate.plan.explain import explain, explain_query, explain_sink, explain_stream
 from headgate.plan.script import bind_script
+from headgate.runtime.script_checks import check_written
 
 if TYPE_CHECKING:
     from headgate.plan import Strategy
@@ -51,6 +52,7 @@ def explain_script(script: Script, strategy: Strategy | None = None) -> str:
     """The streams of a script, and each of its queries with its plan."""
     if not script.queries:
         raise ScriptError("the script has no query to explain: add CREATE QUERY name AS SELECT ...")
+    check_written(script)
     streams = [*(stream_line(s, script) for s in script.streams), *(table_line(t) for t in script.tables)]
     queries = [_query_text(query, script, strategy) for query in script.queries]
     return "\n\n".join(["\n".join(streams), *queries])

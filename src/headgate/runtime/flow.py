@@ -101,7 +101,7 @@ class Flow:
         _new("stream", name, self._sources)
         _new("table", name, self._tables.sources)
         if not isinstance(source, DataFrame) and not all(
-            hasattr(source, part) for part in ("columnar", "schema", "read")
+            hasattr(type(source), part) for part in ("columnar", "schema", "read")
         ):
             raise FlowError(f"stream {name}: {given.shown(source)} is neither a DataFrame nor one of hg.sources")
         if progress is not None and not isinstance(progress, Rule):
@@ -112,8 +112,11 @@ class Flow:
         if progress is not None:
             for column in (progress.attr, progress.by, progress.punctuated_by):
                 if column is not None and column not in schema.names:
-                    hint = did_you_mean(column, schema.names)
+                    hint = did_you_mean(column, [name for name in schema.names if name != MALFORMED])
                     raise BindError(f"progress of stream {name}: there is no column {column}; {hint}")
+            marks = progress.punctuated_by
+            if marks is not None and (kind := schema[marks].dataType.simpleString()) != "boolean":
+                raise BindError(f"progress of stream {name}: punctuated_by={marks!r} is {kind}: give a boolean column")
             progress = progress.over(schema[progress.attr].dataType.simpleString())
         self._sources[name], self._schemas[name], self._rules[name] = source, schema, progress
 

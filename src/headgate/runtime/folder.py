@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError
 
 from headgate.errors import StateError
+from headgate.runtime.failures import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,13 @@ class Folder:
         jvm: Any = spark.sparkContext._jvm
         self._jvm = jvm
         self._root = jvm.org.apache.hadoop.fs.Path(self.path)
-        self._fs = file_system or self._root.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        self._fs = file_system or self._file_system()
+
+    def _file_system(self) -> Any:
+        try:
+            return self._root.getFileSystem(self._spark._jsparkSession.sessionState().newHadoopConf())
+        except Py4JJavaError as error:
+            raise StateError(f"{self.path} is out of reach: {told(error, '')}") from None
 
     def __truediv__(self, name: str) -> Folder:
         return Folder(self._spark, f"{self.path}/{name}", self._fs)

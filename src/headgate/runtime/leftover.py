@@ -51,7 +51,7 @@ def failing(outlet: Outlet) -> Iterator[None]:
     """Names the sink in what goes wrong as something is delivered to it."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         cause = told(error, "")
         kind = FlowError if type(cause) in (Error, BindError) else type(cause)
         found = kind(f"{outlet.called} failed: {cause}; the next start of the flow gives it this batch again")

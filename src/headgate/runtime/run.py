@@ -245,6 +245,7 @@ class Run:
         It answers from its first whole window on. What runs is not disturbed: changes are prepared beside the batches,
         those that are asked for meanwhile together.
         """
+        self._check_active()
         with self._asking:
             # One of this name that is being dropped is not gone on with.
             self._flow.query(name, sql, policy, strategy, anew=True)
@@ -262,12 +263,17 @@ class Run:
     @given.checked("run.drop")
     def drop(self, name: str) -> None:
         """Takes a query away while the flow runs."""
+        self._check_active()
         with self._asking:
             if self._flow.names == [name]:
                 raise FlowError(f"{name} is the only query of flow {self.name}: stop the flow instead")
             self._flow.drop(name)
             change = self._change()
         change.result()
+
+    def _check_active(self) -> None:
+        if not self.is_active:
+            raise FlowError(f"flow {self.name} does not run any more: change the flow, and start it again")
 
     def _check_columns(self) -> None:
         needed = self._flow._needed()

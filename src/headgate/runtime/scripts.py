@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.errors import UnsupportedOperationException
 
 from headgate.errors import Error, ProgressError, ScriptError
 from headgate.lang import to_sql
 from headgate.operators.sql import quoted
-from headgate.plan.catalog import did_you_mean
 from headgate.plan.script import ScriptStream, ScriptTable
 from headgate.plan.stages import continuous
 from headgate.progress import Rule
 from headgate.runtime import sinks, sources
 from headgate.runtime.failures import plain_errors
-from headgate.runtime.files import READABLE
 from headgate.runtime.flow import Flow
-from headgate.runtime.options import FORMAT_OPTIONS, without, wrong_reading
-from headgate.shedding.policy import Policy, check_policy, check_tuples_shed, estimate, exact, sample, subset
+from headgate.runtime.options import READABLE
+from headgate.runtime.script_checks import MOST_FILES, called, check_reading, check_written, checked, policy_of
+from headgate.shedding.policy import check_tuples_shed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from headgate.lang.nodes import OptionValue
-    from headgate.plan.script import Script, ScriptQuery, ScriptSink
+    from headgate.plan.script import Script, ScriptSink
 
 _PACKETS: dict[str, type] = {
     "rate": float,
@@ -39,18 +38,6 @@ _PACKETS: dict[str, type] = {
     "rows": int,
     "rows_per_batch": int,
     "partitions": int,
-}
-_KINDS = {str: "a text in quotes", int: "a whole number", float: "a number"}
-_MOST_FILES = "max_files_per_batch"
-#: The properties of each policy, and what makes it.
-_POLICIES: dict[str, tuple[dict[str, type], Callable[..., Policy]]] = {
-    "exact": ({}, exact),
-    "estimate": ({"confidence": float, "weight": float, "priority": int, "rate": float}, estimate),
-    "subset": (
-        {"gap": int, "drop": float, "by": str, "weight": float, "fill": str, "method": str, "max_state": int},
-        subset,
-    ),
-    "sample": ({"rate": float, "spread": float, "weight": float}, sample),
 }
 
 
@@ -75,7 +62,7 @@ def flow_of(script: Script, spark: SparkSession, name: str, checkpoint: str) -> 
     for table in script.tables:
         flow.table(table.name, _rows(table, spark))
     for query in script.queries:
-        flow.query(query.name, query.statement.expression, _policy(query), query.strategy)
+        flow.query(query.name, query.statement.expression, policy_of(query), query.strategy)
     for sink in script.sinks:
         flow.sink(sink.of, _sink(sink), sink.output)
     return flow
@@ -85,23 +72,20 @@ def check_script(script: Script) -> None:
     """Raises what can be told to be wrong with a script before Spark is started."""
     if not script.queries:
         raise ScriptError("the script has no query to run: add CREATE QUERY name AS SELECT ...")
+    check_written(script)
     for stream in script.streams:
-        if _known(stream) is None:
-            _check_reading(stream)
+        _known(stream)
         _rule(stream)
     for table in script.tables:
         if table.statement.format.lower() in READABLE:
             _files(table, table.statement.format.lower())
-        else:
-            _check_reading(table)
     for query in script.queries:
-        _policy(query)
         continuous(query.name, query.plan, query.strategy)
     for sink in script.sinks:
         _sink(sink)
         if sink.output == "shed":
             query = next(q for q in script.queries if q.name == sink.of)
-            check_tuples_shed(continuous(query.name, query.plan, query.strategy), _policy(query))
+            check_tuples_shed(continuous(query.name, query.plan, query.strategy), policy_of(query))
 
 
 # Streams
@@ -116,7 +100,7 @@ def _known(stream: ScriptStream) -> sources.Source | None:
 
 
 def _packets(stream: ScriptStream) -> sources.Packets:
-    parameters = _checked(f"stream {stream.name}", "option", stream.statement.options_dict, _PACKETS)
+    parameters = checked(f"stream {stream.name}", "option", stream.statement.options_dict, _PACKETS)
     try:
         packets = sources.packets(**parameters)
     except Error as error:
@@ -129,12 +113,12 @@ def _packets(stream: ScriptStream) -> sources.Packets:
 
 
 def _files(given: ScriptStream | ScriptTable, format_: str) -> sources.Files:
-    what, options = _called(given), given.statement.options_dict
+    what, options = called(given), given.statement.options_dict
     path = _path(f"{what}: FROM {format_}", given.statement.path, options)
     most = None
-    if isinstance(given, ScriptStream) and _MOST_FILES in options:
-        most = _checked(what, "option", {_MOST_FILES: options.pop(_MOST_FILES)}, {_MOST_FILES: int})[_MOST_FILES]
-    _check_reading(given, [_MOST_FILES] if isinstance(given, ScriptStream) else [])
+    if isinstance(given, ScriptStream) and MOST_FILES in options:
+        most = checked(what, "option", {MOST_FILES: options.pop(MOST_FILES)}, {MOST_FILES: int})[MOST_FILES]
+    check_reading(given)
     try:
         return sources.files(path, format_, _schema(given), most, **options)
     except Error as error:
@@ -151,22 +135,7 @@ def _rows(table: ScriptTable, spark: SparkSession) -> sources.Files | DataFrame:
             rows = spark.read.format(place.format).options(**place.options_dict).load(place.path)
             return rows.select(*(rows[quoted(f.name)].cast(f.type).alias(f.name) for f in table.source.fields))
     except Error as error:
-        raise type(error)(f"{_called(table)}: {error}") from None
-
-
-def _check_reading(given: ScriptStream | ScriptTable, others: Sequence[str] = ()) -> None:
-    """Raises an error about an option that is none of a format of Spark's own."""
-    options = without(given.statement.options_dict, [_MOST_FILES, "path"] if others else ["path"])
-    format_ = given.statement.format.lower()
-    wrong = (
-        wrong_reading(format_, options, isinstance(given, ScriptStream), others) if format_ in FORMAT_OPTIONS else None
-    )
-    if wrong is not None:
-        raise ScriptError(f"{_called(given)}: {wrong}")
-
-
-def _called(given: ScriptStream | ScriptTable) -> str:
-    return f"{'table' if given.source.table else 'stream'} {given.name}"
+        raise type(error)(f"{called(table)}: {error}") from None
 
 
 def _opened(stream: ScriptStream, spark: SparkSession) -> DataFrame:
@@ -207,26 +176,6 @@ def _rule(stream: ScriptStream) -> Rule | None:
         raise ProgressError(f"stream {stream.name}: {error}") from None
 
 
-# Queries
-
-
-def _policy(query: ScriptQuery) -> Policy:
-    """What WITH promises under overload; every property is checked."""
-    what, shed = f"query {query.name}", query.properties.get("shed", "exact")
-    if shed not in _POLICIES:
-        known = ", ".join(f"'{name}'" for name in _POLICIES)
-        raise ScriptError(f"{what}: unknown shed = {shed!r}: write one of {known}, or leave it out")
-    own, promise = _POLICIES[str(shed)]
-    given = _checked(what, "property", query.properties, {"strategy": str, "shed": str} | own)
-    try:
-        policy = promise(**{name: value for name, value in given.items() if name in own})
-    except Error as error:
-        raise ScriptError(f"{what}: {str(error).removeprefix(f'hg.{shed}: ')}") from None
-    if policy != exact():
-        check_policy(continuous(query.name, query.plan, query.strategy), policy)
-    return policy
-
-
 # Sinks
 
 
@@ -236,15 +185,15 @@ def _sink(sink: ScriptSink) -> sinks.Sink:
     match format_:
         case "parquet":
             path = _path(f"{what}: INTO parquet", sink.path, options)
-            _checked(what, "option", options, {})
+            checked(what, "option", options, {})
             return sinks.parquet(path)
         case "console" | "memory" if sink.path is not None:
             raise ScriptError(f"{what}: {format_} takes no path: leave '{sink.path}' out")
         case "console":
-            rows = _checked(what, "option", options, {"rows": int})
+            rows = checked(what, "option", options, {"rows": int})
             return _made(what, lambda: sinks.console(**rows))
         case "memory":
-            _checked(what, "option", options, {})
+            checked(what, "option", options, {})
             return sinks.memory()
         case _:
             if sink.path is not None:
@@ -270,14 +219,3 @@ def _path(what: str, path: str | None, options: dict[str, OptionValue]) -> str:
     if not path:
         raise ScriptError(f"{what} needs a path: write it in quotes behind the format")
     return path
-
-
-def _checked(what: str, word: str, given: Mapping[str, OptionValue], kinds: Mapping[str, type]) -> dict[str, Any]:
-    """What was given by name, or an error that names what is not known or not of its kind."""
-    for name, value in given.items():
-        if name not in kinds:
-            raise ScriptError(f"{what}: unknown {word} {name}: {did_you_mean(name, kinds)}")
-        kind = kinds[name]
-        if not (type(value) is kind or (kind is float and type(value) is int)):
-            raise ScriptError(f"{what}: {name} = {value!r} has to be {_KINDS[kind]}")
-    return dict(given)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.errors import AnalysisException
 
+from headgate import given
 from headgate.errors import FlowError
 from headgate.plan.catalog import did_you_mean
 from headgate.runtime.folder import Folder
@@ -78,8 +79,8 @@ class FormatSink:
     @property
     def _partition_by(self) -> list[str]:
         """The columns that tell which folder an answer goes to."""
-        given = value_of(self.options, _PARTITION_BY, ())
-        return [column.strip() for column in given.split(",")] if isinstance(given, str) else list(given)
+        columns = value_of(self.options, _PARTITION_BY, ())
+        return [column.strip() for column in columns.split(",")] if isinstance(columns, str) else list(columns)
 
     def delivered(self, spark: SparkSession, name: str) -> DataFrame | None:
         try:
@@ -145,6 +146,7 @@ def _lower(names: Iterable[str]) -> set[str]:
     return {name.lower() for name in names}
 
 
+@given.checked("hg.sinks.parquet")
 def parquet(path: str | os.PathLike[str]) -> ParquetSink:
     """Parquet files in a folder; `spark.read.parquet(path)` reads what has been delivered."""
     if not isinstance(path, str | os.PathLike) or not str(path):
@@ -152,6 +154,7 @@ def parquet(path: str | os.PathLike[str]) -> ParquetSink:
     return ParquetSink(str(path).rstrip("/"))
 
 
+@given.checked("hg.sinks.format")
 def format(name: str, /, **options: Any) -> FormatSink:  # noqa: A001 - the word that Spark has for it
     """Any format that Spark can write, with its options; `partitionBy` names columns that folders are made of.
 
@@ -159,12 +162,14 @@ def format(name: str, /, **options: Any) -> FormatSink:  # noqa: A001 - the word
     Traceback (most recent call last):
     headgate.errors.FlowError: hg.sinks.format('parquet'): unknown option compresion: did you mean compression?
     """
+    given.text("hg.sinks.format: name", name, "the name of a format, such as 'delta'")
     wrong = wrong_writing(name, options, others=("path",))
     if wrong is not None:
         raise FlowError(f"hg.sinks.format({name!r}): {wrong}")
     return FormatSink(name, {name: value for name, value in options.items() if value is not None})
 
 
+@given.checked("hg.sinks.table")
 def table(name: str) -> TableSink:
     """A table of Spark's catalog."""
     if not isinstance(name, str) or not name:
@@ -172,11 +177,13 @@ def table(name: str) -> TableSink:
     return TableSink(name)
 
 
+@given.checked("hg.sinks.memory")
 def memory() -> MemorySink:
     """Kept by the flow, for tests and notebooks: `run.results(query)`."""
     return MemorySink()
 
 
+@given.checked("hg.sinks.console")
 def console(rows: int = 20) -> ConsoleSink:
     """Printed to the terminal."""
     if type(rows) is not int or rows < 1:
