@@ -286,7 +286,8 @@ def _reduced(
         offset = f"pmod({feed.place} - {literal(gaps.origin)}, {literal(gaps.slide)})"
         counts.append(f"{offset} < {literal(gaps.range)}")
     keys = dict(zip(table.keys, feed.keys, strict=True))
-    start = _start(table, feed.place)
+    length, since_origin = literal(table.length), _less(feed.place, table.origin)
+    start = f"{feed.place} - pmod({since_origin}, {length})"
     where = "true"
     if not carries:
         where = " AND ".join(dict.fromkeys([*counts, f"({feed.place}) IS NOT NULL"]))
@@ -297,10 +298,14 @@ def _reduced(
         start = f"CASE WHEN {counted} THEN {start} END"
     placed, tuples = {**keys, _START: start}, f"{source} WHERE {where}"
     if table.eager is not None:
-        # Where each start is a row, a step earlier than the grouping: under names that no column of the stream has.
-        before = {own(f"group {name}"): f"explode({sql})" if name == _START else sql for name, sql in placed.items()}
+        # A row for each window, a step earlier than the grouping: under names that no column of the stream has. By the
+        # numbers of windows, as Spark makes no sequence of what is not whole.
+        first = f"{floor_div(f'{since_origin} - {literal(table.eager.range)}', table.length)} + 1"
+        window = f"explode(sequence({first}, {floor_div(since_origin, table.length)}))"
+        before = {own(f"group {name}"): window if name == _START else sql for name, sql in placed.items()}
         tuples = f"(SELECT *, {listed(before)} FROM {tuples})"
         placed = dict(zip(placed, map(str, before), strict=True))
+        placed[_START] = f"{placed[_START]} * {length} + {literal(table.origin)}"
     group = listed({Name(name): sql for name, sql in placed.items()})
     if table.state is not None:
         return _states(df, table, i, group, tuples)
@@ -362,17 +367,6 @@ def _any_of(conditions: Iterable[Sequence[str]]) -> list[str]:
 
 def _conditions(where: str, place: str, late_before: Number | None) -> list[str]:
     return ([where] if where else []) + ([f"{place} >= {literal(late_before)}"] if late_before is not None else [])
-
-
-def _start(table: Table, place: str) -> str:
-    """Where the pane of a tuple starts; where the panes are windows that overlap, all of their starts."""
-    length = literal(table.length)
-    last = f"{place} - pmod({_less(place, table.origin)}, {length})"
-    if table.eager is None:
-        return last
-    beyond = f"{place} - {literal(table.eager.range)}"
-    first = f"{beyond} - pmod({_less(beyond, table.origin)}, {length}) + {length}"
-    return f"sequence({first}, {last}, {length})"
 
 
 def _less(place: str, origin: Number) -> str:
