@@ -287,9 +287,15 @@ class TestRunning:
 
     def test_the_only_query_stays(self, spark: SparkSession, tmp_path: Path) -> None:
         arrive(tmp_path / "in", FILES[:1])
-        run = flow_over(spark, tmp_path, {"counts": COUNTS}).run_available()
+        run = flow_over(spark, tmp_path, {"counts": COUNTS}).start()
         with pytest.raises(hg.Error, match="counts is the only query of flow test: stop the flow instead"):
             run.drop("counts")
+        run.stop()
+        over = "flow test does not run any more: change the flow, and start it again"
+        with pytest.raises(hg.Error, match=over):
+            run.drop("counts")
+        with pytest.raises(hg.Error, match=over):
+            run.query("more", COUNTS)
 
     def test_a_lull_closes_windows_without_another_tuple(self, spark: SparkSession, tmp_path: Path) -> None:
         sql = "SELECT count(*) AS n [RANGE 1 second, SLIDE 1 second, WA ts] FROM Main"
