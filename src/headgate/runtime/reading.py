@@ -230,14 +230,19 @@ class Reader:
         return df.where(f"{MALFORMED} IS NULL").drop(MALFORMED) if judged and self.mode is not Mode.MARK else df
 
     def _elsewhere(self, way: _Way) -> tuple[set[str], set[str]]:
-        """The columns that folders name, and those that the text of a file lacks because others have them."""
+        """The columns that folders name, and those that the text of a file lacks because others have them.
+
+        It lacks the column for records that do not fit, too, which there are none of in the other modes.
+        """
         folders = _columns(way.folders)
         named = {f.name for f in self.schema if f.name.lower() in folders}
+        strict = self.mode in (Mode.FAILFAST, Mode.DROPMALFORMED)
+        none = {record_column(self.spark, self.options)} & {*self.schema.names} - named if strict else set()
         if self.format != "csv":
-            return named, set()
+            return named, none
         header = {key(name) for name in way.header or ()}
         spared = {f.name for f in self.schema if f.metadata.keys() & {_OPTIONAL, _BY_FOLDERS}}
-        return named, {name for name in spared if key(name) not in header} - named
+        return named, {name for name in spared if key(name) not in header} - named | none
 
     def _loaded(self, way: _Way, paths: Sequence[str], fields: Sequence[T.StructField]) -> DataFrame:
         """The columns of files as Spark reads them."""
