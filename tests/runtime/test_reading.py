@@ -478,8 +478,8 @@ class TestBad:
         self, spark: SparkSession, tmp_path: Path, format_: str
     ) -> None:
         put(tmp_path / "in" / f"a.{format_}", [(1, 2), (2, "oops"), (3, 4)], header=False)
-        schema, options = "raw STRING, ts INT, v INT", {"columnNameOfCorruptRecord": "raw", "mode": "DROPMALFORMED"}
-        path = str(tmp_path / "in")
+        path, schema = str(tmp_path / "in"), "raw STRING, ts INT, v INT"
+        options: dict[str, Any] = {"columnNameOfCorruptRecord": "raw", "mode": "DROPMALFORMED"}
         run = ran(spark, tmp_path, hg.sources.files(path, format_, schema, **options), "SELECT raw, ts, v FROM Main")
         assert rows_of(run) == spark_reads(spark, tmp_path, path, format_, schema, **options)
         assert rows_of(run) == [(None, 1, 2), (None, 3, 4)]
