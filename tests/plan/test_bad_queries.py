@@ -15,7 +15,14 @@ COLUMNS = (
     Field("len", "int"),
     Field("ok", "boolean"),
 )
-CATALOG = Catalog([Source("Main", COLUMNS), Source("Other", COLUMNS), Source("Live", COLUMNS, progressing="ts")])
+WALLS = (Field("ts", "timestamp_ntz"), *COLUMNS[1:])
+CATALOG = Catalog(
+    [
+        *(Source(name, COLUMNS) for name in ("Main", "Other")),
+        Source("Live", COLUMNS, progressing="ts"),
+        Source("Walls", WALLS, progressing="ts"),
+    ]
+)
 MINUTE = "[RANGE 1 minute, SLIDE 1 minute, WA ts]"
 
 BAD = [
@@ -71,7 +78,22 @@ BAD = [
     ("SELECT * FROM Main [RANGE 1 minute, WA ts], Other", hg.WindowError, "a join without a window: give Other"),
     ("SELECT * FROM Main [RANGE 1 minute], Other [RANGE 1 minute]", hg.WindowError, "progressing attribute"),
     ("SELECT * FROM Main [RANGE 0 minutes, WA ts], Other [RANGE 1 minute, WA ts]", hg.WindowError, "greater than zero"),
-    ("SELECT * FROM Main [RANGE 1 minute, WA ts], Other [RANGE 5, WA at]", hg.WindowError, "times with times"),
+    ("SELECT * FROM Main [RANGE 1 minute, WA ts], Other [RANGE 5, WA at]", hg.WindowError, "is bigint, a number"),
+    (
+        "SELECT * FROM Live [RANGE 1 minute, WA ts], Walls [RANGE 1 minute, WA ts]",
+        hg.WindowError,
+        "Live.ts is timestamp, a point in time, and Walls.ts is timestamp_ntz, a wall-clock time",
+    ),
+    (
+        f"SELECT count(*) {MINUTE} FROM Live UNION Walls",
+        hg.WindowError,
+        "Live.ts is timestamp, a point in time, and Walls.ts is timestamp_ntz, a wall-clock time",
+    ),
+    (
+        f"SELECT count(*) {MINUTE} FROM (SELECT ts FROM Walls UNION ALL SELECT ts FROM Live) AS u",
+        hg.WindowError,
+        "side 1.ts is timestamp_ntz, a wall-clock time, and side 2.ts is timestamp, a point in time",
+    ),
     ("SELECT * FROM Main [RANGE 1 minute, WA ts], Main [RANGE 1 minute, WA ts]", hg.BindError, "two inputs are named"),
     ("SELECT srcIP FROM Main, Other [RANGE TUMBLING 1 minute, WA ts]", hg.BindError, "srcIP is ambiguous"),
     (

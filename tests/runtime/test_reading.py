@@ -105,6 +105,7 @@ FOLDERS: dict[str, tuple[str, dict[str, Rows], str, dict[str, Any]]] = {
         "ts INT, v INT",
         {},
     ),
+    "folders below those": ("json", {"k=1/sub/a.json": [(1, 2)], "k=2/b.json": [(3, 4)]}, "ts INT, v INT", {}),
     "types as given": ("json", {"k=1/a.json": [(1, 2)], "k=02/b.json": [(3, 4)]}, "ts INT, v INT, k STRING", {}),
     "letters": ("parquet", {"Kind=x/a.parquet": [(1, 2)]}, "ts INT, v INT, kind STRING", {}),
     "dates": ("csv", {"day=2026-01-02/a.csv": [(1, 2)]}, "ts INT, v INT", {}),
@@ -246,7 +247,7 @@ class TestFoldersThatDisagree:
             run.await_termination(60)
         with told(hg.SourceError, f"{tmp_path}/in", "in/j=5 (j)", "in/k=1 (k)", "name j, k in schema="):
             ran(spark, tmp_path, source, sql)
-        named = hg.sources.files(tmp_path / "in", "json", "a INT, k INT, j INT")
+        named = hg.sources.files(tmp_path / "in", "json", f"{schema or 'a BIGINT'}, k INT, j INT")
         assert rows_of(ran(spark, tmp_path, named, sql)) == [(7, 1), (8, None)]
 
 
@@ -471,6 +472,31 @@ class TestBad:
         bad = {row["record"] or row["s"] for row in sunk.results("Main", output="bad").collect()}
         assert [sum(word in text for text in bad) for word in ("oops", "soon", "e")] == [1, 1, 1]
         assert len(bad) == 3
+
+    @pytest.mark.parametrize("format_", ["csv", "json"])
+    def test_a_column_for_records_in_modes_that_have_none(
+        self, spark: SparkSession, tmp_path: Path, format_: str
+    ) -> None:
+        put(tmp_path / "in" / f"a.{format_}", [(1, 2), (2, "oops"), (3, 4)], header=False)
+        path, schema = str(tmp_path / "in"), "raw STRING, ts INT, v INT"
+        options: dict[str, Any] = {"columnNameOfCorruptRecord": "raw", "mode": "DROPMALFORMED"}
+        run = ran(spark, tmp_path, hg.sources.files(path, format_, schema, **options), "SELECT raw, ts, v FROM Main")
+        assert rows_of(run) == spark_reads(spark, tmp_path, path, format_, schema, **options)
+        assert rows_of(run) == [(None, 1, 2), (None, 3, 4)]
+
+    def test_records_that_do_not_fit_are_no_column(self, spark: SparkSession, tmp_path: Path) -> None:
+        """Which columns the files tell does not depend on whether there is such a record among them."""
+        put(tmp_path / "in" / "a.json", [(1, 2)])
+        (tmp_path / "in" / "b.json").write_text("oops\n")
+        source = hg.sources.files(tmp_path / "in", "json")
+        assert source.columns(spark).names == ["ts", "v"]
+        run = ran(spark, tmp_path, source, "SELECT ts, v FROM Main")
+        assert (rows_of(run), run.status()["bad"]) == ([(1, 2)], {"Main": 1})
+        asked = hg.sources.files(tmp_path / "in", "json", columnNameOfCorruptRecord="raw")
+        assert asked.columns(spark).names == ["raw", "ts", "v"]
+        (tmp_path / "in" / "a.json").unlink()
+        with told(hg.SourceError, f"{tmp_path}/in", "no line of it is a JSON object"):
+            source.columns(spark)
 
     @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE", "own"])
     def test_modes_of_spark(self, spark: SparkSession, tmp_path: Path, mode: str) -> None:

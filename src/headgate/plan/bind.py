@@ -14,12 +14,13 @@ from headgate.plan.bind_distinct import bind_distinct
 from headgate.plan.bind_join import Input, bind_join, is_table
 from headgate.plan.calls import is_call
 from headgate.plan.catalog import Catalog
-from headgate.plan.nodes import Filter, Named, Node, Project, Union
+from headgate.plan.nodes import Field, Filter, Named, Node, Project, Union
 from headgate.plan.output import bare, named_columns, star, with_rate, with_windows, without_rate
 from headgate.plan.parts import opened, refused, said
 from headgate.plan.scalars import check_within
 from headgate.plan.scope import Item, Scope, column
 from headgate.plan.select import Clauses, clauses_of, ctes_of
+from headgate.plan.windowing import check_axis
 from headgate.plan.words import shown
 
 #: The sides and kinds of joins that there are.
@@ -192,7 +193,7 @@ def _union_by_name(members: list[Item]) -> Node:
                 f" {', '.join(odd)}: select the common ones first"
             )
         aligned.append(Project(other.node, tuple(Named(n, column(found[n.lower()])) for n in names)))
-    return Union(tuple(aligned))
+    return _on_one_axis(Union(tuple(aligned)), [member.alias for member in members])
 
 
 def _union(members: list[Node]) -> Node:
@@ -202,7 +203,15 @@ def _union(members: list[Node]) -> Node:
             raise BindError(
                 f"the sides of a UNION have {len(first.fields)} and {len(other.fields)} columns: select the same number"
             )
-    return Union(tuple(members))
+    return _on_one_axis(Union(tuple(members)), [f"side {i}" for i in range(1, len(members) + 1)])
+
+
+def _on_one_axis(union: Union, names: list[str]) -> Union:
+    """The union, if windows over what it progresses on hold the same of each of its inputs, which have these names."""
+    for attribute in union.progress:
+        inputs = zip(names, union.inputs, strict=True)
+        check_axis([Field(f"{name}.{attribute}", node.types[attribute]) for name, node in inputs], "a UNION")
+    return union
 
 
 def _sides(union: exp.Union, catalog: Catalog) -> tuple[list[exp.Expr], Catalog]:

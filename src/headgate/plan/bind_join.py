@@ -10,8 +10,7 @@ from headgate.errors import BindError, WindowError
 from headgate.lang import WindowClause, to_sql
 from headgate.plan.nodes import ROW_NUM, Band, Field, Filter, Join, Lookup, Node, Project, SameWindow, Source
 from headgate.plan.scope import Item, Scope, qualified
-from headgate.plan.types import is_time
-from headgate.plan.windowing import measure, windowing_attribute
+from headgate.plan.windowing import check_axis, measure, windowing_attribute
 from headgate.plan.words import shown
 from headgate.windows import Number
 
@@ -156,11 +155,7 @@ def _side(given: Input) -> _Side:
 
 
 def _condition(left: _Side, right: _Side, tumbling: bool) -> Band | SameWindow:
-    if is_time(left.attribute.type) != is_time(right.attribute.type):
-        raise WindowError(
-            f"{left.attribute.name} is {left.attribute.type} and {right.attribute.name} is {right.attribute.type}:"
-            " a join compares times with times and numbers with numbers"
-        )
+    check_axis([left.attribute, right.attribute], "a join")
     if not tumbling:
         return Band(left.attribute.name, right.attribute.name, before=right.size, after=left.size)
     if left.size != right.size:

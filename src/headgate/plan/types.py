@@ -81,6 +81,16 @@ def is_time(type_: str) -> bool:
     return type_ in _TIME
 
 
+def axis(type_: str) -> str:
+    """What the places of a windowing attribute of this type are, in words: only those of one kind compare.
+
+    How far a wall-clock time is from a point in time depends on the zone, and on the season.
+    """
+    if type_ == "timestamp_ntz":
+        return "a wall-clock time"
+    return "a point in time" if is_time(type_) else "a number"
+
+
 def is_integral(type_: str) -> bool:
     """Whether the type is a whole number."""
     return type_ in _INTEGRAL

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Literal
 
@@ -11,7 +11,7 @@ from sqlglot import exp
 from headgate.errors import WindowError
 from headgate.lang import Length, Rank, WindowClause, parse_length, to_sql
 from headgate.plan.nodes import ROW_NUM, Field, Window
-from headgate.plan.types import UNKNOWN, is_numeric, is_time
+from headgate.plan.types import UNKNOWN, axis, is_numeric, is_time
 from headgate.windows import Landmark, Number, Sliding, TupleSlide
 
 _ROWS = "rows"
@@ -43,6 +43,18 @@ def measure(length: Length, attribute: Field, word: str) -> Number:
     elif not (is_numeric(attribute.type) or attribute.type == UNKNOWN):
         raise WindowError(f"{attribute.name} is {attribute.type}: a window needs a time, a number or {ROW_NUM}")
     return int(value) if value.denominator == 1 else value
+
+
+def check_axis(attributes: Sequence[Field], what: str) -> None:
+    """Raises a WindowError if windowing attributes have places that do not compare."""
+    known = [a for a in attributes if a.type != UNKNOWN]
+    for other in known[1:]:
+        one, another = axis(known[0].type), axis(other.type)
+        if one != another:
+            raise WindowError(
+                f"{known[0].name} is {known[0].type}, {one}, and {other.name} is {other.type}, {another}: the windows"
+                f" of {what} are over one of these; give both columns one type, as in schema="
+            )
 
 
 def bind_window(clause: WindowClause, resolve: Resolve, progress: tuple[str, ...], types: dict[str, str]) -> Window:

@@ -17,7 +17,7 @@ from headgate.operators.sql import stacked
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.footers import nanoseconds
 from headgate.runtime.headers import headers, key
-from headgate.runtime.options import BASE, FOLLOWING, READABLE, finding, without
+from headgate.runtime.options import BASE, FOLLOWING, READABLE, RECORDS, finding, value_of, without
 from headgate.runtime.reading import (
     Place,
     Reader,
@@ -42,8 +42,11 @@ if TYPE_CHECKING:
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 _PACKED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate")
 _KNOWN = "Parquet (.parquet), CSV (.csv) and JSON lines (.json, .jsonl, .ndjson) can be read, also packed (.gz)"
-#: To be told the types of text.
-_INFER: dict[str, dict[str, Any]] = {"csv": {"inferSchema": True}, "json": {"inferTimestamp": True}}
+#: To be told the types of text. For records that do not fit, Spark would make a column, if there happen to be any.
+_INFER: dict[str, dict[str, Any]] = {
+    "csv": {"inferSchema": True},
+    "json": {"inferTimestamp": True, "mode": "DROPMALFORMED"},
+}
 #: A record that does not fit is an error: as a row of NULLs it would silently change the answers.
 _STRICT = {"mode": "FAILFAST", "columnPruning": "false"}
 #: Is in no name of a file.
@@ -95,6 +98,8 @@ def told(spark: SparkSession, path: str, kind: str, options: Mapping[str, Any]) 
         else:
             schema = _reader(spark, kind, options).load(place.pattern).schema
     if not schema.names:
+        if kind == "json":
+            raise SourceError(f"{path} has no columns: no line of it is a JSON object with any")
         raise SourceError(f"{path} is empty: it has no columns")
     return by_folders(T.StructType([_with_instant(field) for field in schema]), names)
 
@@ -122,7 +127,8 @@ def _with_instant(field: T.StructField) -> T.StructField:
 
 
 def _reader(spark: SparkSession, kind: str, options: Mapping[str, Any]) -> DataFrameReader:
-    return spark.read.format(kind).options(**_INFER.get(kind, {}) | without(options, FOLLOWING))
+    infer = without(_INFER.get(kind, {}), ["mode"] if value_of(options, RECORDS) is not None else [])
+    return spark.read.format(kind).options(**infer | without(options, FOLLOWING))
 
 
 def _told_by_headers(spark: SparkSession, place: Place, options: Mapping[str, Any]) -> T.StructType:

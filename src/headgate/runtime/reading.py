@@ -90,9 +90,9 @@ class Place:
         return cls(pattern, None if flat else depth, exists)
 
     def has(self, path: str) -> bool:
-        """Whether a file counts, which is in the place or below it: in a folder below it, if that names a column."""
-        parents = _parents(path)[1]
-        return self.depth is None or len(parents) - 1 <= self.depth or _names_column(parents[-1])
+        """Whether a file counts, which is in the place or below it: below it, if a folder on the way names a column."""
+        shallow = self.depth is None or len(_parents(path)[1]) - 1 <= self.depth
+        return shallow or self.base(path) is not None
 
     def base(self, path: str) -> str | None:
         """Where the folders begin that a file lies in and that name columns, if there are any."""
@@ -101,22 +101,14 @@ class Place:
     def ways(self, folders: Iterable[str]) -> Ways:
         """The ways in which folders name columns, each with a folder that has it.
 
-        To Spark it is one way if they name the same columns in the same order, from the same folder on. Folders below
-        them that name none make no difference.
+        To Spark it is one way if they name the same columns in the same order, from the same folder on.
         """
         found: dict[tuple[str | None, tuple[str, ...]], str] = {}
         for folder in sorted(folders):
-            base, names = _foldered(f"{self._naming(folder)}/", self.depth)
+            base, names = _foldered(f"{folder}/", self.depth)
             if names:
                 found.setdefault((base, _columns(names)), folder)
         return {folder: names for (_, names), folder in found.items()}
-
-    def _naming(self, folder: str) -> str:
-        """The folder, or the nearest above it that names a column; the place itself if none does."""
-        scheme, parents = _parents(f"{folder}/")
-        while self.depth is not None and len(parents) - 1 > self.depth and not _names_column(parents[-1]):
-            parents.pop()
-        return scheme + "/".join(parents)
 
 
 def _looked_up(spark: SparkSession, path: str) -> tuple[bool, bool, int]:
@@ -238,14 +230,19 @@ class Reader:
         return df.where(f"{MALFORMED} IS NULL").drop(MALFORMED) if judged and self.mode is not Mode.MARK else df
 
     def _elsewhere(self, way: _Way) -> tuple[set[str], set[str]]:
-        """The columns that folders name, and those that the text of a file lacks because others have them."""
+        """The columns that folders name, and those that the text of a file lacks because others have them.
+
+        It lacks the column for records that do not fit, too, which there are none of in the other modes.
+        """
         folders = _columns(way.folders)
         named = {f.name for f in self.schema if f.name.lower() in folders}
+        strict = self.mode in (Mode.FAILFAST, Mode.DROPMALFORMED)
+        none = {record_column(self.spark, self.options)} & {*self.schema.names} - named if strict else set()
         if self.format != "csv":
-            return named, set()
+            return named, none
         header = {key(name) for name in way.header or ()}
         spared = {f.name for f in self.schema if f.metadata.keys() & {_OPTIONAL, _BY_FOLDERS}}
-        return named, {name for name in spared if key(name) not in header} - named
+        return named, {name for name in spared if key(name) not in header} - named | none
 
     def _loaded(self, way: _Way, paths: Sequence[str], fields: Sequence[T.StructField]) -> DataFrame:
         """The columns of files as Spark reads them."""
@@ -380,14 +377,20 @@ def _names_column(folder: str) -> bool:
 def _foldered(path: str, depth: int | None) -> tuple[str | None, tuple[str, ...]]:
     """Where the folders begin that a file lies in and that name columns, and these columns.
 
-    >>> _foldered("file:/in/year=2026/day=1/a.csv", 1)
+    Folders below them that name none make no difference.
+
+    >>> _foldered("file:/in/year=2026/day=1/late/a.csv", 1)
     ('file:/in', ('year', 'day'))
     """
     scheme, parents = _parents(path)
-    first = len(parents)
-    while depth is not None and first - 1 > depth and _names_column(parents[first - 1]):
+    top = len(parents) if depth is None else min(depth + 1, len(parents))
+    last = len(parents)
+    while last > top and not _names_column(parents[last - 1]):
+        last -= 1
+    first = last
+    while first > top and _names_column(parents[first - 1]):
         first -= 1
-    names = tuple(folder.partition("=")[0] for folder in parents[first:])
+    names = tuple(folder.partition("=")[0] for folder in parents[first:last])
     return (scheme + "/".join(parents[:first]) if names else None), names
 
 
