@@ -49,12 +49,12 @@ def test_directories_and_patterns(spark: SparkSession, tmp_path: Path) -> None:
     assert rows(spark, tmp_path / "in") == rows(spark, f"{tmp_path}/in/*.csv") == ROWS
 
 
-def test_parquet_times_without_a_zone_are_points_in_time(spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_times_without_a_zone_are_wall_clock_times(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "out.parquet")
     made = spark.sql("SELECT TIMESTAMP_NTZ'2026-01-01 00:00:01' AS ts, 'a' AS k, 1.0D AS v")
     made.write.parquet(path)
     df = read_files(spark, path)
-    assert df.dtypes[0] == ("ts", "timestamp")
+    assert df.dtypes[0] == ("ts", "timestamp_ntz") == spark.read.parquet(path).dtypes[0]
     assert tuple(df.collect()[0]) == (datetime(2026, 1, 1, 0, 0, 1), "a", 1.0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,7 +101,7 @@ def told(spark: SparkSession, path: str, kind: str, options: Mapping[str, Any]) 
         if kind == "json":
             raise SourceError(f"{path} has no columns: no line of it is a JSON object with any")
         raise SourceError(f"{path} is empty: it has no columns")
-    return by_folders(T.StructType([_with_instant(field) for field in schema]), names)
+    return by_folders(schema, names)
 
 
 def with_folders(
@@ -118,12 +118,6 @@ def with_folders(
         reader = spark.read.format(kind).schema(given).options(**without(options, FOLLOWING))
         whole = reader.load(place.pattern).schema
     return by_folders(T.StructType([*given, *(f for f in whole if f.name.lower() not in known)]), names)
-
-
-def _with_instant(field: T.StructField) -> T.StructField:
-    """The column, with times without a zone as points in time: most files do not mean the difference."""
-    type_ = T.TimestampType() if isinstance(field.dataType, T.TimestampNTZType) else field.dataType
-    return T.StructField(field.name, type_, metadata=field.metadata)
 
 
 def _reader(spark: SparkSession, kind: str, options: Mapping[str, Any]) -> DataFrameReader:
@@ -167,8 +161,19 @@ def _told_by_footers(spark: SparkSession, place: Place, options: Mapping[str, An
         return schema
     by_file = nanoseconds(spark, [file.path for file in found(spark, place, options)])
     refuse_inside(by_file, inside)
-    nanos = frozenset[str]().union(*by_file.values())
-    return T.StructType([T.StructField(f.name, T.TimestampType()) if f.name.lower() in nanos else f for f in schema])
+    return T.StructType([_with_nanoseconds(field, by_file.values()) for field in schema])
+
+
+def _with_nanoseconds(field: T.StructField, by_file: Iterable[Mapping[str, bool]]) -> T.StructField:
+    """The column with the type of its times, if they are in nanoseconds in any file.
+
+    Wall-clock times can be read as points in time, and not the other way round.
+    """
+    points = [own[field.name.lower()] for own in by_file if field.name.lower() in own]
+    if not points:
+        return field
+    a_point = any(points) or isinstance(field.dataType, T.TimestampType)
+    return T.StructField(field.name, T.TimestampType() if a_point else T.TimestampNTZType())
 
 
 @dataclass(frozen=True)

@@ -89,31 +89,32 @@ def _is_placed(column: pq.ColumnSchema) -> bool:
     return False
 
 
-def nanoseconds(spark: SparkSession, paths: Sequence[str]) -> dict[str, frozenset[str]]:
+def nanoseconds(spark: SparkSession, paths: Sequence[str]) -> dict[str, dict[str, bool]]:
     """The columns of each file, in lower case, that have times in nanoseconds; with a dot before what is inside them.
 
-    Elsewhere than on this machine a look takes long, and the first file speaks for all: it is rare that they differ,
-    and where they do, Spark refuses those that have others.
+    Each with whether its times are points in time, and not wall-clock times. Elsewhere than on this machine a look
+    takes long, and the first file speaks for all: it is rare that they differ, and where they do, Spark refuses those
+    that have others.
     """
     here = [path.startswith(_HERE) for path in paths]
-    first = _nanos_elsewhere(spark, paths[here.index(False)]) if False in here else frozenset()
+    first = _nanos_elsewhere(spark, paths[here.index(False)]) if False in here else {}
     return {path: _nanos_here(path) if own else first for path, own in zip(paths, here, strict=True)}
 
 
-def _nanos_here(path: str) -> frozenset[str]:
+def _nanos_here(path: str) -> dict[str, bool]:
     try:
         schema = pq.read_metadata(path.removeprefix(_HERE)).schema
     except (OSError, pa.ArrowException):
-        return frozenset()  # If it cannot be read, Spark says so.
-    columns = (schema.column(i) for i in range(len(schema)))
-    return frozenset(c.path.lower() for c in columns if c.physical_type == "INT64" and _is_nanos(c))
+        return {}  # If it cannot be read, Spark says so.
+    found = {}
+    for column in (schema.column(i) for i in range(len(schema))):
+        kind = json.loads(column.logical_type.to_json())
+        if column.physical_type == "INT64" and kind["Type"] == "Timestamp" and kind["timeUnit"] == "nanoseconds":
+            found[column.path.lower()] = bool(kind["isAdjustedToUTC"])
+    return found
 
 
-def _is_nanos(column: pq.ColumnSchema) -> bool:
-    return column.logical_type.type == "TIMESTAMP" and "nanoseconds" in column.logical_type.to_json()
-
-
-def _nanos_elsewhere(spark: SparkSession, path: str) -> frozenset[str]:
+def _nanos_elsewhere(spark: SparkSession, path: str) -> dict[str, bool]:
     jvm: Any = spark._jvm
     try:
         file = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(
@@ -125,6 +126,6 @@ def _nanos_elsewhere(spark: SparkSession, path: str) -> frozenset[str]:
         finally:
             reader.close()
     except Py4JJavaError:
-        return frozenset()
-    nanos = (c for c in columns if _NANOS in str(c.getPrimitiveType().getLogicalTypeAnnotation()))
-    return frozenset(".".join(c.getPath()).lower() for c in nanos)
+        return {}
+    kinds = {".".join(c.getPath()).lower(): str(c.getPrimitiveType().getLogicalTypeAnnotation()) for c in columns}
+    return {name: f"{_NANOS}true" in kind for name, kind in kinds.items() if _NANOS in kind}

@@ -189,7 +189,7 @@ class Reader:
         if self.format == "parquet" and (times or inside):
             nanos = nanoseconds(self.spark, paths)
             refuse_inside(nanos, inside)
-            return {p: replace(ways[p], nanos=own & times) for p, own in nanos.items()}
+            return {p: replace(ways[p], nanos=frozenset(own.keys() & times)) for p, own in nanos.items()}
         return ways
 
     # As rows
