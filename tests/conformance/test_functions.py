@@ -140,16 +140,18 @@ def test_types_are_those_of_spark_or_not_known(spark: SparkSession) -> None:
         "x::string || cast(x AS DECIMAL(10, 2))",
         "CAST(x AS STRING) RLIKE '^1'",
         "interval 3 days + ts",
+        "to_json(var:a) || (var:a.b[0]::int + var:['c d']::int)",
+        "transform(array(var, var), i -> i:a.b[1]::int + x)",
     ],
 )
 @pytest.mark.parametrize("columns", ["m.{}", "`{}`"])
 def test_expressions_reach_spark_as_they_were_written(spark: SparkSession, expression: str, columns: str) -> None:
     stream = spark.sql(
         "SELECT 12 AS x, 'name' AS name, TIMESTAMP'2026-03-01 10:00:00' AS ts,"
-        " named_struct('b c', named_struct('d', 5)) AS s"
+        " named_struct('b c', named_struct('d', 5)) AS s, parse_json('{\"a\": {\"b\": [1, 2]}, \"c d\": 3}') AS var"
     )
-    sql = re.sub(r"(?<![\w.'`])(x|name|ts|s)(?![\w(':])", lambda match: columns.format(match[1]), expression)
-    ours = hg.evaluate(f"SELECT {sql} AS v FROM (SELECT x AS x, name, ts AS ts, s FROM S) AS m", S=stream)
+    sql = re.sub(r"(?<![\w.'`])(x|name|ts|s|var)(?![\w('])(?!::)", lambda match: columns.format(match[1]), expression)
+    ours = hg.evaluate(f"SELECT {sql} AS v FROM (SELECT x AS x, name, ts AS ts, s, var FROM S) AS m", S=stream)
     theirs = stream.selectExpr(f"{expression} AS v")
     assert ours.select("v").schema == theirs.schema
     assert ours.select("v").collect() == theirs.collect()
