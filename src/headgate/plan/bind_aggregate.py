@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from sqlglot import exp
 
@@ -134,8 +135,14 @@ class _Binder:
     def _key(self, expression: exp.Expr) -> None:
         if any(k.expression == expression for k in self.keys):
             return
-        name = expression.name if isinstance(expression, exp.Column) else f"_key{len(self.keys)}"
+        name = expression.name if isinstance(expression, exp.Column) else self._new("_key", len(self.keys))
         self.keys.append(Named(name, expression))
+
+    def _new(self, prefix: str, number: int) -> str:
+        """A name for a key or a call, which no column of the input has."""
+        taken = {name.lower() for name in self.scope.node.types}
+        taken |= {key.name for key in self.keys} | {call.name for call in self.calls}
+        return next(n for i in count(number) if (n := f"{prefix}{i}") not in taken)
 
     def _resolve(self, reference: exp.Column) -> Field:
         found = self.scope.resolve(reference)
@@ -185,7 +192,7 @@ class _Binder:
         if variable := _variable_in(node):
             raise BindError(f"{shown(node)}: {variable} is what the function goes through, and no column of the input")
         bound = self.scope.bind(node)
-        call = bind_call(bound, f"_agg{len(self.calls)}", self.scope.node.types)
+        call = bind_call(bound, self._new("_agg", len(self.calls)), self.scope.node.types)
         if self.window is None and call.function.name in ("first", "last"):
             raise BindError(f"{shown(node)}: the first and last by time need a window")
         for known in self.calls:
