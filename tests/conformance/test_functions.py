@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,19 +140,62 @@ def test_types_are_those_of_spark_or_not_known(spark: SparkSession) -> None:
         "x::string || cast(x AS DECIMAL(10, 2))",
         "CAST(x AS STRING) RLIKE '^1'",
         "interval 3 days + ts",
+        "to_json(var:a) || (var:a.b[0]::int + var:['c d']::int)",
+        "transform(array(var, var), i -> i:a.b[1]::int + x)",
     ],
 )
 @pytest.mark.parametrize("columns", ["m.{}", "`{}`"])
 def test_expressions_reach_spark_as_they_were_written(spark: SparkSession, expression: str, columns: str) -> None:
     stream = spark.sql(
         "SELECT 12 AS x, 'name' AS name, TIMESTAMP'2026-03-01 10:00:00' AS ts,"
-        " named_struct('b c', named_struct('d', 5)) AS s"
+        " named_struct('b c', named_struct('d', 5)) AS s, parse_json('{\"a\": {\"b\": [1, 2]}, \"c d\": 3}') AS var"
     )
-    sql = re.sub(r"(?<![\w.'`])(x|name|ts|s)(?![\w(':])", lambda match: columns.format(match[1]), expression)
-    ours = hg.evaluate(f"SELECT {sql} AS v FROM (SELECT x AS x, name, ts AS ts, s FROM S) AS m", S=stream)
+    sql = re.sub(r"(?<![\w.'`])(x|name|ts|s|var)(?![\w('])(?!::)", lambda match: columns.format(match[1]), expression)
+    ours = hg.evaluate(f"SELECT {sql} AS v FROM (SELECT x AS x, name, ts AS ts, s, var FROM S) AS m", S=stream)
     theirs = stream.selectExpr(f"{expression} AS v")
     assert ours.select("v").schema == theirs.schema
     assert ours.select("v").collect() == theirs.collect()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # Fields of structs are called as in Spark, whatever the planner calls what they are made of.
+        "SELECT struct(count(*), m.k, upper(k)) AS v {} FROM {} GROUP BY k",
+        "SELECT to_json(struct(upper(k))) AS v, count(*) AS n {} FROM {} GROUP BY upper(k)",
+        "SELECT (count(*), (k, max(x)), 1) AS v {} FROM {} GROUP BY k",
+        "SELECT arrays_zip(xs, array(count(*)), array_sort(xs)) AS v {} FROM {} GROUP BY xs",
+        "SELECT arrays_zip(max(m.xs), min(xs)) AS v {} FROM {}",
+        "SELECT max((m.x, k)) AS v, max(arrays_zip(m.xs, array(x))) AS w {} FROM {}",
+        "SELECT count_if((m.x, k) IN ((12, 'a'))) AS v, count_if(k LIKE ANY (k, 'b%')) AS w {} FROM {}",
+        "SELECT s.a + 1 AS v, struct(s.a) AS w {} FROM {} GROUP BY s",
+        # An average has the type that it has in Spark, also where only Spark knows of what it is.
+        "SELECT avg(try_add(d, 1)) AS v, avg(decimal(x)) AS w, avg(ceil(d)) AS y, avg(half(x)) AS z {} FROM {}",
+        "SELECT avg(try_add(x, 1)) AS v, avg(ceil(x)) AS w, avg(try_divide(x, 2)) AS y {} FROM {}",
+        "SELECT avg(ts - timestamp'2026-01-01') AS v, sum(ts - timestamp'2026-01-01') AS w {} FROM {}",
+        "SELECT percentile(x, 0.25D) AS v, percentile(x, array(0.25BD, 1L)) AS w {} FROM {}",
+        # In HAVING, aggregates are over the input.
+        "SELECT k AS v, sum(x) AS x {} FROM {} GROUP BY k HAVING sum(x) > 1 AND x < 100",
+    ],
+)
+@pytest.mark.parametrize("joined", [False, True])
+def test_what_stands_around_aggregates_is_as_in_spark(spark: SparkSession, query: str, joined: bool) -> None:
+    stream = spark.sql(
+        "SELECT *, TIMESTAMP'2026-01-01' + id * INTERVAL 1 MINUTE AS ts, array(x, id) AS xs, named_struct('a', x) AS s"
+        " FROM VALUES (1, 12, 'a', 2.50), (2, -3, 'b', -0.05), (3, 5, 'a', 1.25) AS t(id, x, k, d)"
+    )
+    hosts = spark.sql("SELECT * FROM VALUES ('a', 1), ('b', 2) AS t(host, number)")
+    spark.udf.register("half", lambda value: Decimal(value) / 2, "decimal(10, 3)")
+    stream.createOrReplaceTempView("written_s")
+    hosts.createOrReplaceTempView("written_hosts")
+    inputs = "{} AS m JOIN {} AS h ON m.k = h.host" if joined else "{} AS m"
+    ours = hg.evaluate(
+        query.format("[RANGE 100, WA m.id]", inputs.format("S", "hosts")), S=stream, hosts=hg.table(hosts)
+    )
+    theirs = spark.sql(query.format("", inputs.format("written_s", "written_hosts")))
+    ours = ours.select(*theirs.columns)
+    assert ours.schema.simpleString() == theirs.schema.simpleString()
+    assert sorted(map(repr, ours.collect())) == sorted(map(repr, theirs.collect()))
 
 
 def _compared(stream: DataFrame, done: Sequence[tuple[str, str]]) -> Iterable[str]:

@@ -55,6 +55,9 @@ def _date_trunc(args: list[exp.Expr]) -> exp.Expr:
 class ExpressionParser(Reader):
     """Spark's expressions, each with its place in the text."""
 
+    # v:a.b is a path into a VARIANT in Spark 4.
+    COLON_IS_VARIANT_EXTRACT = True
+
     FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {
         **{name: _plain(name, parse) for name, parse in SparkParser.FUNCTIONS.items() if name in _WITH_NODES},
         "DATE_TRUNC": _date_trunc,

@@ -19,6 +19,8 @@ from headgate.lang.wording import position
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sqlglot.tokenizer_core import Token
+
     from headgate.lang.nodes import Length, Statement
 
 T = TypeVar("T", bound=exp.Expr)
@@ -108,6 +110,7 @@ def _parse(sql: str, method: Callable[[HeadgateParser], exp.Expr | None], strip:
         tokens = _DIALECT.tokenize(sql)
         while strip and tokens and tokens[-1].token_type == TokenType.SEMICOLON:
             tokens.pop()
+        _check_hints(tokens, sql)
         return parser.parse_with(method, tokens, sql)
     except SqlglotParseError as error:
         place = error.errors[0]
@@ -119,6 +122,15 @@ def _parse(sql: str, method: Callable[[HeadgateParser], exp.Expr | None], strip:
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         # sqlglot takes some of what cannot be read for granted.
         raise ParseError(*parser.stuck_at(sql)) from error
+
+
+def _check_hints(tokens: list[Token], sql: str) -> None:
+    """Raises an error for a hint, which sqlglot takes for a comment wherever Spark would not read it."""
+    for comment in (comment for token in tokens for comment in token.comments):
+        at = sql.find(f"/*+{comment}*/")
+        if at >= 0:
+            message = "a hint, /*+ ... */, is not part of the language: how a query is run is up to the planner"
+            raise ParseError(message, *position(sql, at))
 
 
 def _token_error(sql: str, error: TokenError) -> ParseError:

@@ -183,7 +183,7 @@ class QueryParser(ExpressionParser):
     def _without_parentheses(self, item: exp.Expr | None) -> exp.Expr | None:
         """The from-item itself where parentheses stand around a stream or a union and not around a query."""
         while isinstance(item, exp.Subquery) and isinstance(item.this, (exp.Table, StreamUnion, Windowed)):
-            if item.this.args.get("joins"):
+            if item.this.args.get("joins") or not only_has(item, "this", "alias"):
                 return item
             alias, item = item.args.get("alias"), item.this
             stream = item.this if isinstance(item, Windowed) else item
@@ -233,6 +233,11 @@ class QueryParser(ExpressionParser):
 
     def _parse_pipe_syntax_query(self, _: exp.Query) -> exp.Query | None:
         self.raise_error("expected the end of the statement")
+
+
+def only_has(node: exp.Expr, *keys: str) -> bool:
+    """Whether a node says nothing but these parts, so that it can be taken apart without a loss."""
+    return not any(value for key, value in node.args.items() if key not in keys)
 
 
 def _flat(member: exp.Expr) -> list[exp.Expr]:

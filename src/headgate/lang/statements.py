@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from headgate.lang import units
 from headgate.lang.nodes import CreateQuery, CreateSink, CreateStream, CreateTable, Length, Option, Progress, Statement
-from headgate.lang.queries import QueryParser
+from headgate.lang.queries import QueryParser, only_has
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +41,9 @@ class HeadgateParser(QueryParser):
             self.raise_error("expected SELECT")
         start = self._curr
         query = self._parse_statement()
-        if isinstance(query, exp.Subquery):
-            query = query.unnest()
-        if not isinstance(query, (exp.Select, exp.Union)):
+        while isinstance(query, exp.Subquery) and only_has(query, "this"):
+            query = query.this
+        if not isinstance(query, exp.Query) or not isinstance(query.unnest(), (exp.Select, exp.Union)):
             self.raise_error("expected SELECT", start)
         return query
 

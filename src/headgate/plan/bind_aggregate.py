@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from sqlglot import exp
 
@@ -30,6 +31,9 @@ from headgate.plan.select import Clauses
 from headgate.plan.windowing import bind_window, spark_window
 from headgate.plan.words import shown
 from headgate.windows import TupleSlide
+
+#: What has names that are not those of variables.
+_NAMED = (exp.Alias, exp.Column, exp.Dot, exp.PropertyEQ)
 
 
 def is_aggregate(clauses: Clauses, windows: list[WindowClause]) -> bool:
@@ -76,7 +80,7 @@ class _Binder:
 
     def _window_and_keys(self) -> None:
         found: list[Window] = []
-        for expression in _ungrouped(self.clauses.group or ()):
+        for expression in map(self._meant, _ungrouped(self.clauses.group or ())):
             if called(expression) == "window":
                 found.append(spark_window(opened(expression, "this", "expressions")[1], self._resolve))
                 self.spark_window = expression
@@ -103,21 +107,26 @@ class _Binder:
                 " [RANGE 1 minute, SLIDE 1 minute, WA ts], or group by a progressing attribute"
             )
 
-    def _group_expression(self, expression: exp.Expr) -> exp.Expr:
+    def _meant(self, expression: exp.Expr) -> exp.Expr:
         """What a GROUP BY item means: an ordinal or an alias of the select list, or an expression over the input."""
         items = self.clauses.items
-        if isinstance(expression, exp.Literal) and not expression.is_string:
-            place = expression.name
+        number = expression.this if isinstance(expression, exp.Neg) else expression
+        if isinstance(number, exp.Literal) and not number.is_string:
+            place = shown(expression)
             if not place.isdigit() or not 1 <= int(place) <= len(items):
                 raise BindError(
                     f"GROUP BY {place}: the SELECT has {len(items)} columns, which are counted from 1; group by the"
                     " name of a column, or by its number"
                 )
-            expression = bare(items[int(place) - 1])
-        elif isinstance(expression, exp.Column) and not expression.table:
+            return bare(items[int(place) - 1])
+        if isinstance(expression, exp.Column) and not expression.table:
             known = {name.lower() for name in self.scope.columns()}
             if expression.name.lower() not in known:
-                expression = self._with_aliases(expression)
+                return self._with_aliases(expression)
+        return expression
+
+    def _group_expression(self, expression: exp.Expr) -> exp.Expr:
+        """The key that a GROUP BY item is, over the input."""
         if call := next((n for n in expression.walk() if is_call(n)), None):
             raise BindError(f"GROUP BY cannot hold the aggregate {shown(call)}")
         check_within(expression)
@@ -126,8 +135,14 @@ class _Binder:
     def _key(self, expression: exp.Expr) -> None:
         if any(k.expression == expression for k in self.keys):
             return
-        name = expression.name if isinstance(expression, exp.Column) else f"_key{len(self.keys)}"
+        name = expression.name if isinstance(expression, exp.Column) else self._new("_key", len(self.keys))
         self.keys.append(Named(name, expression))
+
+    def _new(self, prefix: str, number: int) -> str:
+        """A name for a key or a call, which no column of the input has."""
+        taken = {name.lower() for name in self.scope.node.types}
+        taken |= {key.name for key in self.keys} | {call.name for call in self.calls}
+        return next(n for i in count(number) if (n := f"{prefix}{i}") not in taken)
 
     def _resolve(self, reference: exp.Column) -> Field:
         found = self.scope.resolve(reference)
@@ -137,15 +152,18 @@ class _Binder:
 
     def _with_aliases(self, expression: exp.Expr) -> exp.Expr:
         """The expression with the names of select items replaced by what they stand for."""
+        expression = expression.copy()
         named = {name_of(i).lower(): bare(i) for i in self.clauses.items if isinstance(i, exp.Alias | Windowed)}
+        # An aggregate is over columns of the input, whatever columns of the answer are called.
+        within = {id(n) for call in expression.find_all(exp.Expr) if is_call(call) for n in call.walk()}
 
         def stands_for(node: exp.Expr) -> exp.Expr:
-            if not isinstance(node, exp.Column) or node.table or node.name.lower() not in named:
+            if not isinstance(node, exp.Column) or node.table or id(node) in within or node.name.lower() not in named:
                 return node
             found = named[node.name.lower()].copy()
             return found if node.parent is None or isinstance(found, exp.Column) else exp.paren(found, copy=False)
 
-        return expression.transform(stands_for)
+        return expression.transform(stands_for, copy=False)
 
     def _rewrite(self, expression: exp.Expr) -> exp.Expr:
         """An expression of the SELECT or HAVING, over the columns that the aggregate gives."""
@@ -157,22 +175,24 @@ class _Binder:
         if node == self.spark_window:
             return _window_struct()
         if is_call(node):
-            return column(self._call(node).name)
+            return as_field(node, column(self._call(node).name))
         if isinstance(node, exp.Column) and self.window is not None:
             own = self._window_reference(node)
             if own is not None:
                 return own
         key = self._key_for(node)
         if key is not None:
-            return as_field(node, column(key)) if isinstance(node, exp.Column) else column(key)
+            return as_field(node, key)
         if isinstance(node, exp.Column):
             self.scope.resolve(node)  # An unknown column is the better message.
             raise BindError(f"{shown(node)} is neither in GROUP BY nor inside an aggregate")
         return node
 
     def _call(self, node: exp.Expr) -> Call:
+        if variable := _variable_in(node):
+            raise BindError(f"{shown(node)}: {variable} is what the function goes through, and no column of the input")
         bound = self.scope.bind(node)
-        call = bind_call(bound, f"_agg{len(self.calls)}", self.scope.node.types)
+        call = bind_call(bound, self._new("_agg", len(self.calls)), self.scope.node.types)
         if self.window is None and call.function.name in ("first", "last"):
             raise BindError(f"{shown(node)}: the first and last by time need a window")
         for known in self.calls:
@@ -181,14 +201,21 @@ class _Binder:
         self.calls.append(call)
         return call
 
-    def _key_for(self, node: exp.Expr) -> str | None:
+    def _key_for(self, node: exp.Expr) -> exp.Expr | None:
+        """The key that an expression is, or the field of a key; None for any other."""
         if isinstance(node, exp.Identifier | exp.Literal):
             return None
         try:
             bound = self.scope.bind(node)
         except BindError:
             return None  # It may still be made of keys and calls below.
-        return next((k.name for k in self.keys if k.expression == bound), None)
+        for key in self.keys:
+            if key.expression == bound:
+                return column(key.name)
+        if isinstance(bound, exp.Dot) and isinstance(node, exp.Column):
+            base = bound.find(exp.Column)
+            return bound if any(k.expression == base for k in self.keys) else None
+        return None
 
     def _window_reference(self, node: exp.Column) -> exp.Expr | None:
         """Outside of aggregates, window_start, window_end and Spark's window column speak of the query's own window."""
@@ -200,6 +227,16 @@ class _Binder:
         if not qualifier and name == "window" and "window" not in (c.lower() for c in self.scope.columns()):
             return _window_struct()
         return None
+
+
+def _variable_in(call: exp.Expr) -> str | None:
+    """A variable of a function around an aggregate that it is made of: x of transform(xs, x -> max(x))."""
+    variables, around = set[str](), call.find_ancestor(exp.Lambda)
+    while around is not None:
+        variables |= {e.name.lower() for e in around.expressions}
+        around = around.find_ancestor(exp.Lambda)
+    names = (n.name for n in call.find_all(exp.Identifier) if not isinstance(n.parent, _NAMED))
+    return next((name for name in names if name.lower() in variables), None)
 
 
 def _ungrouped(items: Iterable[exp.Expr]) -> Iterator[exp.Expr]:

@@ -14,7 +14,7 @@ from headgate.plan.nodes import Call
 from headgate.plan.parts import opened
 from headgate.plan.scalars import called, check_within
 from headgate.plan.spark_functions import FUNCTIONS, Kind
-from headgate.plan.types import accepts, is_integral, type_of
+from headgate.plan.types import UNKNOWN, accepts, is_exact, type_of
 from headgate.plan.words import shown
 
 #: What may stand behind an aggregate function, around it in the tree.
@@ -36,6 +36,7 @@ _INSTEAD = {
     "try_avg": "avg(x)",
     "try_sum": "sum(x)",
 }
+_NUMBERS = (*exp.DataType.NUMERIC_TYPES, exp.DataType.Type.DECIMAL)
 _OWN = "hg.register_aggregate for one of your own"
 
 
@@ -162,6 +163,8 @@ def _builtin_call(given: _Written, name: str, types: dict[str, str]) -> Call:
         function, arguments = COUNT_ROWS, []
     elif given.name == "count" and not arguments:
         raise BindError(f"{given.text}: write count(*)")
+    if any(isinstance(a, exp.Star) for a in arguments) and given.name == "count":
+        raise BindError(f"{given.text}: name the columns; * stands alone, in count(*)")
     if any(isinstance(a, exp.Star) for a in arguments):
         raise BindError(f"{given.text}: * goes with count alone; name the columns")
     if given.ignores_nulls:
@@ -214,7 +217,8 @@ def _typed(
                 function.domain, "a type with an order"
             )
             raise AggregateTypeError(f"{given.text}: {given.name} needs {kind}, but {shown(argument)} is {found}")
-        if function is AVG and (found in ("bigint", "long") or not (is_integral(found) or found.startswith("dec"))):
+        # Of a type that cannot be told here, Spark makes the average that the type has: of decimals, of intervals.
+        if function is AVG and (found in ("bigint", "long") or not (is_exact(found) or found == UNKNOWN)):
             return AVG_DOUBLE
     return function
 
@@ -224,8 +228,16 @@ def _refuse_arity(given: _Written, function: AggregateFunction) -> NoReturn:
 
 
 def _fraction(parameter: exp.Expr, text: str) -> exp.Expr:
-    literals = parameter.expressions if isinstance(parameter, exp.Array) else [parameter]
-    for literal in literals:
-        if not (isinstance(literal, exp.Literal) and not literal.is_string and 0 <= float(literal.name) <= 1):
-            raise BindError(f"{text}: {shown(literal)} is not a fraction between 0 and 1")
-    return parameter
+    several = isinstance(parameter, exp.Array)
+    fractions = [_number(f) for f in (parameter.expressions if several else [parameter])]
+    for fraction in fractions:
+        if not (isinstance(fraction, exp.Literal) and not fraction.is_string and 0 <= float(fraction.name) <= 1):
+            raise BindError(f"{text}: {shown(fraction)} is not a fraction between 0 and 1, such as 0.5")
+    return exp.Array(expressions=fractions) if several else fractions[0]
+
+
+def _number(written: exp.Expr) -> exp.Expr:
+    """A literal without the type that may be part of it: 0.5D and 0.5BD are 0.5."""
+    if isinstance(written, exp.Cast) and isinstance(written.this, exp.Literal) and written.to.is_type(*_NUMBERS):
+        return exp.Literal.number(written.this.name)
+    return written

@@ -55,11 +55,8 @@ def check_scalar(expression: exp.Expr, catalog: Catalog) -> None:
         if isinstance(node, exp.Window):
             raise refused(f"{shown(node)}: give the query a window clause instead of OVER")
         if isinstance(node, exp.Placeholder | exp.Parameter):
-            raise refused(
-                f"{shown(node)}: a placeholder, or a path into a VARIANT: write the value itself, or"
-                " variant_get(v, '$.path')"
-            )
-        if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
+            raise refused(f"{shown(node)}: a placeholder: write the value itself")
+        if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar) and not node.args.get("variant_extract"):
             raise refused(
                 f"{shown(node)}: -> stands inside the parentheses of a function, as in transform(xs, x -> x + 1)"
             )

@@ -115,18 +115,32 @@ class Scope:
         return matches[0] if matches else None
 
 
-def as_field(reference: exp.Column, found: exp.Expr) -> exp.Expr:
-    """What a name stands for, in the place of the name: a field of struct() is still called as it was written.
+def as_field(written: exp.Expr, found: exp.Expr) -> exp.Expr:
+    """What is put in the place of a name, a key or an aggregate: a field of a struct is still called as it was.
 
     >>> from headgate.lang import parse_query
     >>> (x,) = parse_query("SELECT struct(m.len) FROM Main AS m").find_all(exp.Column)
     >>> as_field(x, column("m.len")).sql("spark")
-    '`m.len` AS len'
+    '`m.len` AS `len`'
     """
-    field = reference.parent
-    if isinstance(field, exp.PropertyEQ) and isinstance(field.parent, exp.Struct) and not is_named(field):
-        return exp.alias_(found, field.this.copy())
+    if isinstance(found, exp.Column) and isinstance(written, exp.Column) and found.name == written.name:
+        return found
+    match written.parent:
+        case exp.PropertyEQ(parent=exp.Struct()) as field if not is_named(field):
+            return exp.alias_(found, _field_name(written, f"col{(field.index or 0) + 1}"), quoted=True)
+        case exp.Tuple() as row if not isinstance(row.parent, exp.Any | exp.All):
+            return exp.alias_(found, _field_name(written, f"col{(written.index or 0) + 1}"), quoted=True)
+        case exp.Anonymous() as call if call.name.lower() == "arrays_zip":
+            # It takes no aliases, and goes by the names of columns and of fields.
+            name = _field_name(written, str(written.index or 0))
+            struct = exp.func("named_struct", exp.Literal.string(name), found, dialect="spark")
+            return exp.Dot(this=struct, expression=exp.to_identifier(name, quoted=True))
     return found
+
+
+def _field_name(written: exp.Expr, otherwise: str) -> str:
+    """What Spark calls a field that is made of an expression."""
+    return written.name if isinstance(written, exp.Column) else otherwise
 
 
 def _with_fields(name: str, fields: Iterable[str]) -> exp.Expr:

@@ -46,9 +46,12 @@ def type_of(expression: exp.Expr, columns: Mapping[str, str]) -> str:
             node.replace(known)
     schema = {alias: columns[name] for name, alias in plain.items() if columns[name] != UNKNOWN}
     try:
-        found = annotate_types(select, schema={"t": schema or {"c": "int"}}, dialect="spark").selects[0].type
+        annotated = annotate_types(select, schema={"t": schema or {"c": "int"}}, dialect="spark").selects[0]
     except SqlglotError:
         return UNKNOWN  # Spark has types of its own that sqlglot cannot read.
+    if any(map(_is_interval, annotated.find_all(exp.Sub))):
+        return UNKNOWN
+    found = annotated.type
     if found is None or found.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
         return UNKNOWN
     spelt = found.sql(dialect="spark").lower().replace(", ", ",").replace(": ", ":")
@@ -74,6 +77,11 @@ def _as_sqlglot_knows_it(node: exp.Expr) -> exp.Expr:
             except (AttributeError, ValueError, SqlglotError):
                 return node  # It is called in a way that sqlglot does not know.
     return node
+
+
+def _is_interval(difference: exp.Sub) -> bool:
+    """Whether this is what lies between two times, which sqlglot takes for a time."""
+    return all(bool(side.is_type(*exp.DataType.TEMPORAL_TYPES)) for side in (difference.left, difference.right))
 
 
 def is_time(type_: str) -> bool:
