@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, QueryContextType
 
 from headgate.errors import BindError, Error, FlowError, SourceError
-from headgate.plan.origin import may_overflow, written_in
+from headgate.plan.origin import as_written, may_overflow, written_in
 
 if TYPE_CHECKING:
     from headgate.plan.stages import Continuous
@@ -66,7 +66,7 @@ def about_queries(error: Error, queries: Mapping[str, Continuous]) -> None:
         )
     if names:
         error.query = ", ".join(names)
-        failed = f", at {error.fragment}" if error.fragment else ""
+        failed = f", at {fragment}" if error.fragment and (fragment := as_written(error.fragment)) else ""
         error.args = (f"{'query' if len(names) == 1 else 'queries'} {error.query}{failed}: {error}",)
 
 
