@@ -20,8 +20,12 @@ T = TypeVar("T")
 _LONGEST = 60
 
 
-def checked(name: str, error: type[Error] = FlowError) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def checked(
+    name: str, error: type[Error] = FlowError, like: Callable[..., Any] | None = None
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Makes a function refuse arguments that it does not have, and calls without one that it needs.
+
+    One that passes its arguments on takes those that what it is `like` has.
 
     >>> @checked("hg.double")
     ... def double(number): return 2 * number
@@ -33,7 +37,7 @@ def checked(name: str, error: type[Error] = FlowError) -> Callable[[Callable[P, 
     """
 
     def decorated(function: Callable[P, T]) -> Callable[P, T]:
-        signature = inspect.signature(function)
+        signature = inspect.signature(like or function)
         misfit = _misfit
 
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -60,7 +64,8 @@ def _misfit(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[st
     needed = [n for n, p in known.items() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if missing := [n for n in needed if n not in passed and n not in kwargs]:
         return f"needs {', '.join(missing)}: give {'it' if len(missing) == 1 else 'them'} too"
-    return f"cannot be called so ({wrong}): its arguments are {', '.join(known) or 'none'}"
+    named = [f"**{n}" if p.kind is p.VAR_KEYWORD else n for n, p in known.items()]
+    return f"cannot be called so ({wrong}): its arguments are {', '.join(named) or 'none'}"
 
 
 def refused(what: str, value: object, instead: str, error: type[Error] = FlowError) -> Error:

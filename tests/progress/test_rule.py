@@ -91,7 +91,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"within": True}, "within=True is not a length"),
     ({"within": [5]}, "is not a length"),
     # rows
-    ({"slack_rows": -1}, "slack_rows=-1 for progress on ts: give a number of rows"),
+    ({"slack_rows": -1}, "progress on ts: slack_rows=-1: give a number of rows"),
     ({"slack_rows": 2.5}, "slack_rows=2.5"),
     ({"slack_rows": True}, "slack_rows=True"),
     ({"slack_rows": "5"}, "slack_rows='5'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headgate as hg
+from headgate.runtime.packets import PacketSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +40,7 @@ class Product:
         return state
 
 
+PACKETS = tuple(f.name for f in fields(PacketSource))
 #: The same without its types, which wrong arguments do not have.
 loose: Any = hg
 #: Calls that need no Spark, with a word or two that the error has.
@@ -104,7 +107,18 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: loose.stream("Main", window="5 minutes"), "window='5 minutes': give what hg.window(...) gives"),
     (lambda: loose.stream("Main", alias=5), "alias=5"),
     (lambda: loose.union("Main", 5), "=5: give the name of a stream"),
+    (lambda: loose.window(math.nan), "range=nan: give a length"),
+    (lambda: loose.select("a").from_("S").sql(prety=True), "did you mean pretty?"),
+    (lambda: loose.register_aggregate("p", Product(), "dubble"), "returns='dubble': give the Spark SQL type"),
     (lambda: loose.table(), "hg.table needs rows"),
+    (lambda: loose.session("local"), "hg.session cannot be called so"),
+    (lambda: loose.sources.files(), "hg.sources.files needs path"),
+    (lambda: loose.sources.files("in", "csv", "ts INT", 1, 2), "path, format, schema, max_files_per_batch, **options"),
+    (lambda: loose.sources.packets(rat=5), "hg.sources.packets has no argument rat: did you mean rate?"),
+    (lambda: loose.sources.packets(5), "hg.sources.packets cannot be called so"),
+    (lambda: loose.sinks.parquet(5), "hg.sinks.parquet: path=5: give the path of a folder"),
+    (lambda: loose.sinks.table(" "), "hg.sinks.table: name=' ': give the name of a table"),
+    (lambda: loose.sinks.console(0), "hg.sinks.console: rows=0: give a whole number"),
 ]
 
 
@@ -127,6 +141,9 @@ def test_any_value_is_taken_or_refused_with_one_error(data: st.DataObject) -> No
         hg.progress: ("attr", "within", "ordered", "slack_rows", "punctuated_by", "by", "idle"),
         hg.window: ("range", "slide", "wa", "pa", "rattr", "sattr", "tumbling"),
         hg.stream: ("source", "window", "alias"),
+        hg.sources.packets: PACKETS,
+        hg.sinks.console: ("rows",),
+        hg.sinks.table: ("name",),
     }
     call = data.draw(st.sampled_from(list(calls)))
     some = st.sampled_from([*ODD, np.float64(0.5), np.int64(3), 10**400, -1, "5 seconds", "a b"])
@@ -138,6 +155,11 @@ def test_any_value_is_taken_or_refused_with_one_error(data: st.DataObject) -> No
 def test_numbers_of_numpy_become_plain_ones() -> None:
     policy = loose.subset(gap=np.int64(3), drop=np.float64(0.5))
     assert (type(policy.gap), type(policy.drop)) == (int, float)
+    assert type(loose.progress("ts", slack_rows=np.int64(5)).slack_rows) is int
+    assert loose.sinks.console(np.int64(5)) == hg.sinks.console(5)
+    packets = loose.sources.packets(rate=np.int64(5), hosts=np.int64(3), rows=np.int32(9))
+    assert packets == hg.sources.packets(rate=5, hosts=3, rows=9)
+    assert packets.rows.to_json() == hg.sources.packets(rate=5, hosts=3).rows.to_json()
 
 
 class TestFlows:
@@ -180,6 +202,11 @@ class TestFlows:
             "no output ansers: did you mean answers?": lambda: loosely.sink("q", hg.sinks.memory(), output="ansers"),
             "no output 5: ": lambda: loosely.sink("q", hg.sinks.memory(), output=5),
             "5 is not a sink": lambda: loosely.sink("q", 5),
+            "memory is not a sink": lambda: loosely.sink("q", hg.sinks.memory),
+            "parquet is not a sink": lambda: loosely.sink("q", hg.sinks.parquet),
+            "MemorySink is not a sink": lambda: loosely.sink("q", type(hg.sinks.memory())),
+            "<lambda> is not a sink": lambda: loosely.sink("q", lambda _: None),
+            "no query [] in the flow": lambda: loosely.drop([]),
             "no query ['q'] in the flow": lambda: loosely.sink(["q"], hg.sinks.memory()),
             "no query 5 in the flow": lambda: loosely.drop(5),
             "neither a DataFrame nor one of hg.sources": lambda: loosely.stream("S", flow),

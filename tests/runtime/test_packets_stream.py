@@ -193,10 +193,10 @@ class TestQueries:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"rows": -1}, "rows must not be below 0"),
-        ({"rows": 10, "rows_per_batch": 0}, "rows_per_batch must be at least 1"),
+        ({"rows": -1}, "rows=-1: give a whole number, 0 or more"),
+        ({"rows": 10, "rows_per_batch": 0}, "rows_per_batch=0: give a whole number, 1 or more"),
         ({"rows_per_batch": 10}, "rows must be given with rows_per_batch"),
-        ({"partitions": 0}, "partitions must be at least 1"),
+        ({"partitions": 0}, "partitions=0: give a whole number, 1 or more"),
         ({"rate": -1}, "rate must be above 0"),
     ],
 )

@@ -6,8 +6,10 @@ import gzip
 import json
 import os
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,7 +22,6 @@ from headgate.runtime.options import FINDING, FOLLOWING, FORMAT_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -609,16 +610,24 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("given", "words"),
         [
-            ({"path": 5}, "path=5 has to be the name of a folder"),
-            ({"path": ""}, "path='' has to be the name of a folder"),
+            ({"path": 5}, "hg.sources.files: path=5: give the path of a folder"),
+            ({"path": ""}, "path='': give the path of a folder"),
+            ({"path": " "}, "path=' ': give the path of a folder"),
+            ({"format": "CSV"}, "in: format='CSV': did you mean 'csv'?"),
+            ({"format": None}, "in: format=None: give 'csv', 'json' or 'parquet'"),
+            ({"fromat": "csv"}, "in: unknown option fromat: did you mean format?"),
+            ({"recursiveFileLookup": "yes"}, "recursiveFileLookup='yes': give True or False"),
+            ({"latestFirst": 1}, "latestFirst=1: give True or False"),
+            ({"maxFilesPerTrigger": 0}, "maxFilesPerTrigger=0: give a whole number, one or more"),
+            ({"maxFilesPerTrigger": "some"}, "maxFilesPerTrigger='some': give a whole number"),
             ({"format": "csv", "seperator": ";"}, "in: unknown option seperator: did you mean sep?"),
             ({"format": "csv", "headers": True}, "unknown option headers: did you mean header?"),
             ({"max_file_per_batch": 1}, "unknown option max_file_per_batch: did you mean max_files_per_batch?"),
             ({"header": True}, "unknown option header: there are archivePathFilter, basePath, cleanSource"),
             ({"format": "json", "mode": "lenient"}, "mode='lenient': give PERMISSIVE, DROPMALFORMED or FAILFAST"),
-            ({"schema": ["ts"]}, "schema=['ts'] has to be text"),
-            ({"max_files_per_batch": "1"}, "max_files_per_batch is '1': give one or more"),
-            ({"max_files_per_batch": True}, "max_files_per_batch is True: give one or more"),
+            ({"schema": ["ts"]}, "in: schema=['ts']: give a text"),
+            ({"max_files_per_batch": "1"}, "max_files_per_batch='1': give a whole number, one or more"),
+            ({"max_files_per_batch": True}, "max_files_per_batch=True: give a whole number"),
             ({"max_files_per_batch": 1, "maxFilesPerTrigger": 1}, "are the same: leave one out"),
         ],
     )
@@ -626,7 +635,28 @@ class TestOptions:
         with told(hg.SourceError, words):
             hg.sources.files(**{"path": "in", **given})
 
+    @pytest.mark.parametrize(
+        ("format_", "options", "words"),
+        [
+            ("csv", {"header": "yes"}, "header flag can be true or false"),
+            ("csv", {"encoding": "utf8mb4"}, "`charset`"),
+            ("csv", {"quote": "''"}, "The value of quote cannot be more than one character"),
+            ("json", {"allowComments": "x"}, 'For input string: "x"'),
+            ("csv", {"basePath": "/elsewhere"}, "basePath='/elsewhere': give a folder that"),
+        ],
+    )
+    def test_of_sources_with_values_that_spark_knows_to_be_wrong(
+        self, spark: SparkSession, tmp_path: Path, format_: str, options: dict[str, Any], words: str
+    ) -> None:
+        """They are told with the stream: in the first batch they would seem to be the fault of a query."""
+        (tmp_path / "in").mkdir()
+        flow = hg.Flow(spark, "test", tmp_path / "checkpoint")
+        with told(hg.SourceError, f"{tmp_path}/in", words):
+            flow.stream("Main", hg.sources.files(tmp_path / "in", format_, "ts INT, v INT", **options))
+
     def test_that_are_right(self) -> None:
+        assert hg.sources.files(Path("in"), max_files_per_batch=np.int64(2)).max_files_per_batch == 2  # type: ignore[arg-type]
+        assert hg.sinks.format("csv", Path=Path("out")).options == {"Path": "out"}
         files = hg.sources.files("in", "csv", SEP=";", maxBytesPerTrigger="1g", lineSep=None)
         assert files.options == {"SEP": ";", "maxBytesPerTrigger": "1g"}
         hadoop: dict[str, Any] = {"parquet.read.filter": "x"}
@@ -645,6 +675,9 @@ class TestOptions:
             ("json", {"path": "out", "mode": "overwrite"}, "mode: answers are appended"),
             ("json", {}, "path is missing"),
             ("json", {"path": "out", "partitionBy": 3}, "partitionBy=3: give the name of a column"),
+            ("json", {"path": "out", "partitionBy": ""}, "partitionBy='': give the name of a column"),
+            ("json", {"path": "out", "partitionBy": ["k", ""]}, "partitionBy=['k', '']: give the name of a column"),
+            ("json", {"path": 5}, "hg.sinks.format('json'): path=5: give the path of a folder"),
         ],
     )
     def test_of_sinks(self, name: str, options: dict[str, Any], words: str) -> None:

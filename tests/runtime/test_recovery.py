@@ -163,6 +163,16 @@ def test_a_sink_that_fails_stops_the_flow_and_gets_its_batch_again(place: Place)
     assert_same(list(itertools.chain(*taken.values())), collected(everything))
 
 
+def test_a_run_that_ended_while_it_wrote_the_first_entry_of_sparks_log(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(spark, tmp_path)
+    write_files(place.source, BATCHES)
+    offsets = place.checkpoint / "source" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.7a1c.tmp").write_text("v1\n{")
+    flow(spark, place.source, place.checkpoint, place.sinks).run_available()
+    check(spark, place.sinks, BATCHES)
+
+
 def test_a_full_disk_leaves_the_last_commit(place: Place) -> None:
     loop = place.run(range(2))
     committed = loop.manifest

@@ -145,7 +145,7 @@ SINK = "CREATE SINK FOR q"
         (
             stream("csv 'in' OPTIONS (max_files_per_batch = 0)") + query(),
             ScriptError,
-            "stream S: max_files_per_batch is 0",
+            "stream S: max_files_per_batch=0: give a whole number",
         ),
         (
             stream("csv 'in' OPTIONS (seperator = ';')") + query(),
@@ -209,7 +209,7 @@ SINK = "CREATE SINK FOR q"
             "the sink for q: unknown option headr: did you mean header",
         ),
         (FILES + query() + f"{SINK} INTO json;", ScriptError, "the sink for q: path is missing"),
-        (FILES + query() + f"{SINK} INTO console OPTIONS (rows = 0);", ScriptError, "the sink for q: rows=0: give one"),
+        (FILES + query() + f"{SINK} INTO console OPTIONS (rows = 0);", ScriptError, "the sink for q: rows=0: give a"),
         (FILES + query() + f"{SINK} INTO console 'x';", ScriptError, "the sink for q: console takes no path"),
         (
             FILES + query() + f"{SINK} LATE INTO console OPTIONS (rows = 'all');",

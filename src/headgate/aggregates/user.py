@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
 from headgate import given
 from headgate.aggregates.builtin import builtin, builtin_names
 from headgate.errors import BindError
@@ -66,11 +69,19 @@ def register_aggregate(name: str, aggregator: Aggregator, returns: str, bounded:
         raise BindError(f"aggregate {name} is the class {aggregator.__name__}: give an object, {aggregator.__name__}()")
     if missing := [step for step in _STEPS if not callable(getattr(aggregator, step, None))]:
         raise BindError(f"aggregate {name} lacks the method {', '.join(missing)}")
-    given.text(f"aggregate {name}: returns", returns, "the Spark SQL type of the answer, such as 'double'", BindError)
+    _check_type(f"aggregate {name}: returns", returns)
     given.flag(f"aggregate {name}: bounded", bounded, BindError)
     registered = UserAggregate(name.lower(), aggregator, returns, bounded)
     _REGISTRY[name.lower()] = registered
     return registered
+
+
+def _check_type(what: str, returns: object) -> None:
+    instead = "the Spark SQL type of the answer, such as 'double'"
+    try:
+        exp.DataType.build(given.text(what, returns, instead, BindError), dialect="spark", udt=False)
+    except SqlglotError:
+        raise given.refused(what, returns, instead, BindError) from None
 
 
 def user_aggregate(name: str) -> UserAggregate | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sqlglot import exp
 
 from headgate.errors import BindError
-from headgate.given import checked, flag, refused, text
+from headgate.given import checked, flag, number, refused, text
 from headgate.lang.nodes import Length, StreamUnion, WindowClause, Windowed
 from headgate.lang.parse import parse_fragment, parse_length, to_sql
 from headgate.lang.statements import HeadgateParser
@@ -40,9 +41,10 @@ class Query:
         """The tree of the query, the caller's to change."""
         return self._select.copy()
 
+    @checked("query.sql", BindError)
     def sql(self, pretty: bool = False) -> str:
         """The text of the query."""
-        return to_sql(self._select, pretty=pretty)
+        return to_sql(self._select, pretty=flag("query.sql: pretty", pretty, BindError))
 
     @checked("query.window", BindError)
     def window(
@@ -219,9 +221,12 @@ def _aliased(item: T, alias: str) -> T:
 
 
 def _length(word: str, length: object) -> Length:
-    if isinstance(length, bool) or not isinstance(length, str | Real):
-        raise refused(f"hg.window: {word}", length, "a length, such as '10 minutes' or 100", BindError)
-    return parse_length(str(length))
+    if isinstance(length, Integral) and not isinstance(length, bool):
+        return parse_length(str(int(length)))
+    if not isinstance(length, str):
+        instead = "a length, such as '10 minutes' or 100"
+        length = str(number(f"hg.window: {word}", length, instead, math.isfinite, BindError))
+    return parse_length(length)
 
 
 def _name(word: str, column: object) -> str:

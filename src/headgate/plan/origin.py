@@ -16,14 +16,30 @@ if TYPE_CHECKING:
     from headgate.plan.stages import Continuous, Stage
 
 #: The columns of aggregates and keys have names that the planner gives, other ones in each plan.
-_GIVEN = re.compile(r"`_(agg|key)\d+`|`?_hg\w*`?")
+_GIVEN = re.compile(r"`_(?:agg|key)\d+`|`?_hg\w*`?")
+#: Any column in the text of an expression.
+_COLUMN = r"(?:`(?:[^`]|``)+`|\w+)"
 
 
 def written_in(fragment: str, queries: Mapping[str, Continuous]) -> list[str]:
     """The queries with an expression that holds a fragment of SQL; of one that reads another, only the other."""
-    wanted = _neutral(fragment)
-    found = [name for name, query in queries.items() if any(wanted in _neutral(sql) for sql in _texts(query))]
-    return [name for name in found if not any(queries[o].plan in _below(queries[name].plan) for o in found)]
+    # What is a key or an answer here may be called by a name of the user's in the plan.
+    parts = [re.escape(part) for part in _GIVEN.split(fragment)]
+    for column in (_GIVEN.pattern, _COLUMN):
+        wanted = re.compile(f"(?:{column})".join(parts))
+        found = [name for name, query in queries.items() if any(map(wanted.search, _texts(query)))]
+        if found:
+            return [name for name in found if not any(queries[o].plan in _below(queries[name].plan) for o in found)]
+    return []
+
+
+def as_written(fragment: str) -> str | None:
+    """A fragment of SQL for a message; None if it has names that nobody but the planner knows.
+
+    >>> as_written("1 / `v`"), as_written("1 / _hg_a1_0")
+    ('1 / `v`', None)
+    """
+    return None if _GIVEN.search(fragment) else fragment
 
 
 def may_overflow(queries: Mapping[str, Continuous]) -> list[str]:
@@ -43,10 +59,6 @@ def _aggregates(node: Node) -> Iterator[Aggregate]:
 
 def _below(node: Node) -> list[Node]:
     return [each for below in node.inputs for each in (below, *_below(below))]
-
-
-def _neutral(sql: str) -> str:
-    return _GIVEN.sub("?", sql)
 
 
 def _texts(query: Continuous) -> Iterator[str]:

@@ -11,7 +11,7 @@ from numbers import Real
 from typing import TypeAlias
 
 from headgate.errors import ParseError, ProgressError
-from headgate.given import checked
+from headgate.given import checked, settled, whole
 from headgate.lang import Length, Progress, parse_length, to_sql
 from headgate.plan.types import UNKNOWN, is_numeric, is_time
 from headgate.windows import Number
@@ -56,9 +56,9 @@ class Rule:
             raise ProgressError(f"within={self.within} for progress on {self.attr} is negative: give zero or more")
         if not isinstance(self.ordered, bool):
             raise ProgressError(f"ordered={self.ordered!r} for progress on {self.attr}: give True or False")
-        rows = self.slack_rows
-        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 0):
-            raise ProgressError(f"slack_rows={rows!r} for progress on {self.attr}: give a number of rows, zero or more")
+        if self.slack_rows is not None:
+            rows = f"progress on {self.attr}: slack_rows"
+            settled(self, slack_rows=whole(rows, self.slack_rows, "a number of rows, zero or more", 0, ProgressError))
         if self.idle is not None and self.idle <= 0:
             raise ProgressError(f"idle for progress on {self.attr} is {self.idle} microseconds: give more than zero")
 

@@ -12,12 +12,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, QueryContextType
 
 from headgate.errors import BindError, Error, FlowError, SourceError
-from headgate.plan.origin import may_overflow, written_in
+from headgate.plan.origin import as_written, may_overflow, written_in
 
 if TYPE_CHECKING:
     from headgate.plan.stages import Continuous
 
 _CLASS = re.compile(r"^\[([A-Z_.0-9]+)\]\s*")
+#: What Spark writes in front of what went wrong in a task.
+_TASK = re.compile(r"^Job aborted due to stage failure: .*?: Lost task \S+ in stage \S+ \(TID \d+\) \(.*?\): ")
 #: What Java writes in front of a cause.
 _THROWN = re.compile(r"^([a-z]\w*\.)+[A-Z]\w*(Exception|Error): (?=.)")
 _WHERE = re.compile(r"\s*(SQLSTATE: \w+|== .*|;\s*$).*", re.DOTALL)
@@ -64,7 +66,7 @@ def about_queries(error: Error, queries: Mapping[str, Continuous]) -> None:
         )
     if names:
         error.query = ", ".join(names)
-        failed = f", at {error.fragment}" if error.fragment else ""
+        failed = f", at {fragment}" if error.fragment and (fragment := as_written(error.fragment)) else ""
         error.args = (f"{'query' if len(names) == 1 else 'queries'} {error.query}{failed}: {error}",)
 
 
@@ -73,8 +75,11 @@ def first_line(message: str) -> str:
 
     >>> first_line("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== SQL ==")
     'Division by zero.'
+    >>> first_line("Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure:"
+    ... " Lost task 0.0 in stage 1.0 (TID 1) (host executor driver): java.io.IOException: No space left on device")
+    'No space left on device'
     """
-    return _WHERE.sub("", _CLASS.sub("", _THROWN.sub("", message.strip()))).strip().split("\n")[0]
+    return _WHERE.sub("", _CLASS.sub("", _THROWN.sub("", _TASK.sub("", message.strip())))).strip().split("\n")[0]
 
 
 def _plain(error: PySparkException) -> Error:

@@ -112,12 +112,20 @@ def with_folders(
     with _named(path, kind):
         place = Place.of(spark, path, options)
         names = agreed(_ways(spark, place, options), known)
+        _check_values(spark, kind, given, options)
         if known.issuperset(names):
             return by_folders(given, names)
         # Spark tells their types by their values.
         reader = spark.read.format(kind).schema(given).options(**without(options, FOLLOWING))
         whole = reader.load(place.pattern).schema
     return by_folders(T.StructType([*given, *(f for f in whole if f.name.lower() not in known)]), names)
+
+
+def _check_values(spark: SparkSession, kind: str, given: T.StructType, options: Mapping[str, Any]) -> None:
+    """Lets Spark look at the values of options, which it would only do in the first batch."""
+    if options and kind in ("csv", "json"):
+        reader = spark.read.schema(given).options(**without(options, FOLLOWING))
+        getattr(reader, kind)(spark.sparkContext.emptyRDD())
 
 
 def _reader(spark: SparkSession, kind: str, options: Mapping[str, Any]) -> DataFrameReader:

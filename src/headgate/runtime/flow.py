@@ -170,7 +170,7 @@ class Flow:
     @given.checked("flow.drop")
     def drop(self, name: str) -> None:
         """Takes a query away, with its sinks; the state that only it needs is freed."""
-        if name not in self._queries:
+        if not isinstance(name, str) or name not in self._queries:
             hint = did_you_mean(str(name), self._queries)
             raise FlowError(f"there is no query {given.named(name)} in the flow: {hint}")
         if readers := [q for q, read in self._read.items() if name in read]:

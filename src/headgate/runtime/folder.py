@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from headgate.errors import StateError
 from headgate.runtime.failures import told
@@ -45,7 +46,7 @@ class Folder:
     def _file_system(self) -> Any:
         try:
             return self._root.getFileSystem(self._spark._jsparkSession.sessionState().newHadoopConf())
-        except Py4JJavaError as error:
+        except (Py4JJavaError, PySparkException) as error:
             raise StateError(f"{self.path} is out of reach: {told(error, '')}") from None
 
     def __truediv__(self, name: str) -> Folder:

@@ -64,6 +64,8 @@ _ELSEWHERE = {
     "recursive": "recursiveFileLookup",
     "separator": "sep",
 }
+_FLAGS = _names("fileNameOnly ignoreCorruptFiles ignoreMissingFiles latestFirst mergeSchema recursiveFileLookup")
+_COUNTS = _names("maxCachedFiles maxFilesPerTrigger")
 _MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 
 
@@ -78,7 +80,7 @@ def wrong_reading(format_: str, options: Mapping[str, Any], follows: bool, other
     "mode='lenient': give PERMISSIVE, DROPMALFORMED or FAILFAST"
     """
     known = FORMAT_OPTIONS[format_] | FINDING | _FORGIVING | {BASE} | (FOLLOWING if follows else frozenset())
-    return _unknown(options, known, others) or _wrong_mode(format_, options)
+    return _unknown(options, known, others) or _wrong_mode(format_, options) or _wrong_value(options)
 
 
 def wrong_writing(format_: str, options: Mapping[str, Any], others: Iterable[str] = ()) -> str | None:
@@ -88,7 +90,8 @@ def wrong_writing(format_: str, options: Mapping[str, Any], others: Iterable[str
     'unknown option headr: did you mean header?'
     """
     partitions = value_of(options, "partitionBy", "")
-    if not isinstance(partitions, str | list | tuple) or not all(isinstance(name, str) for name in partitions):
+    named = isinstance(partitions, str | list | tuple) and all(isinstance(n, str) and n.strip() for n in partitions)
+    if not named or value_of(options, "partitionBy") == "":
         return f"partitionBy={partitions!r}: give the name of a column, or a list of them"
     if format_.lower() not in FORMAT_OPTIONS:
         return None
@@ -144,6 +147,18 @@ def _meant(name: str, known: list[str]) -> str:
     names |= {other: own for other, own in _ELSEWHERE.items() if own in known}
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
     return f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(sorted(known))}"
+
+
+def _wrong_value(options: Mapping[str, Any]) -> str | None:
+    """What is wrong with a value that Spark would not look at, or only as the first batch is read."""
+    flags, counts = ({name.lower() for name in names} for names in (_FLAGS, _COUNTS))
+    for name, value in options.items():
+        text = str(value).strip().lower()
+        if name.lower() in flags and value is not None and text not in ("true", "false"):
+            return f"{name}={value!r}: give True or False"
+        if name.lower() in counts and value is not None and not (text.isdecimal() and int(text) > 0):
+            return f"{name}={value!r}: give a whole number, one or more"
+    return None
 
 
 def _wrong_mode(format_: str, options: Mapping[str, Any]) -> str | None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from headgate.errors import Error
+from headgate.given import number, refused, settled, whole
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -85,7 +86,7 @@ class Steps(Rate):
 
     def __post_init__(self) -> None:
         _require(bool(self.steps), "rate must have a step, such as (60, 1000)")
-        for seconds, rate in self.steps:
+        for seconds, rate in _pairs("rate", self.steps):
             _require(0 < seconds < math.inf, f"rate must have steps of more than 0 seconds, not of {seconds}")
             _require(0 <= rate < math.inf, f"rate must not be below 0, and is {rate}")
         _require(self.steps[-1][1] > 0, "rate must end with a step above 0, which then holds for ever")
@@ -186,26 +187,36 @@ class PacketRows:
     lulls: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        settled(self, hosts=_whole("hosts", self.hosts), seed=_whole("seed", self.seed))
         _require(1 <= self.hosts <= MOST_HOSTS, f"hosts must lie between 1 and {MOST_HOSTS}, and is {self.hosts}")
+        if not isinstance(self.rate, Rate | Sequence):
+            settled(self, rate=_number("rate", self.rate))
         for name in ("zipf", "disorder", "block"):
-            value = getattr(self, name)
-            _require(0 <= value < math.inf, f"{name} must not be below 0, and is {value}")
+            value = _number(name, getattr(self, name))
+            settled(self, **{name: value})
+            _require(0 <= value < math.inf, f"{name} must not be below 0, and is {value:g}")
         self._check_links()
         _ = self.profile, self.epoch  # Both are checked where they are made.
 
     def _check_links(self) -> None:
+        for name in ("links", "skews", "lulls"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise refused(f"packets: {name}", getattr(self, name), "a dictionary by the names of links", Error)
         if self.links:
-            shares = self.links.values()
+            shares = [_number(f"links: {link}", share) for link, share in self.links.items()]
             _require(min(shares) > 0, "links must have shares above 0")
             _require(math.isclose(sum(shares), 1, rel_tol=1e-6), f"links must share 1 in all, not {sum(shares):g}")
         for name in ("skews", "lulls"):
             unknown = getattr(self, name).keys() - self.links.keys()
             _require(not unknown, f"{name} must name one of the links, not {', '.join(sorted(unknown))}")
         for link, skew in self.skews.items():
-            _require(0 <= skew < math.inf, f"skews must not be below 0, and that of {link} is {skew}")
+            _require(
+                0 <= _number(f"skews: {link}", skew) < math.inf,
+                f"skews must not be below 0, and that of {link} is {skew}",
+            )
         for link, lulls in self.lulls.items():
-            for begin, end in lulls:
-                _require(0 <= begin < end, f"lulls must end after they begin, not as ({begin}, {end}) of {link}")
+            for begin, end in _pairs(f"lulls: {link}", lulls):
+                _require(0 <= begin < end, f"lulls must end after they begin, not as ({begin:g}, {end:g}) of {link}")
         if self.lulls:
             silent = self.shares.since[self.shares.reached[:, -1] == 0]
             _require(
@@ -218,8 +229,8 @@ class PacketRows:
         match self.rate:
             case Rate():
                 return self.rate
-            case int() | float():
-                _require(0 < self.rate < math.inf, f"rate must be above 0, and is {self.rate}")
+            case float():
+                _require(0 < self.rate < math.inf, f"rate must be above 0, and is {self.rate:g}")
                 return Steps([(1.0, self.rate)])
             case _:
                 return Steps(self.rate)
@@ -265,7 +276,7 @@ class PacketRows:
         """When the first packet can arrive, in microseconds since 1970."""
         try:
             moment = datetime.fromisoformat(self.start)
-        except ValueError:
+        except (TypeError, ValueError):
             raise Error(f"packets: start must be a time such as '2026-01-01 00:00:00', not {self.start!r}") from None
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
@@ -451,6 +462,21 @@ def _integers(uniform: Floats, low: int, high: int) -> NDArray[np.int32]:
 
 def _named(names: Sequence[str], numbers: Integers) -> pa.Array:
     return pa.array(names, _TEXT).take(pa.array(numbers))
+
+
+def _whole(name: str, value: object) -> int:
+    return whole(f"packets: {name}", value, "a whole number", error=Error)
+
+
+def _number(name: str, value: object) -> float:
+    return number(f"packets: {name}", value, "a number", lambda _: True, error=Error)
+
+
+def _pairs(name: str, pairs: Iterable[tuple[object, object]]) -> list[tuple[float, float]]:
+    try:
+        return [(_number(name, first), _number(name, second)) for first, second in pairs]
+    except (TypeError, ValueError):
+        raise refused(f"packets: {name}", pairs, "pairs of numbers, such as [(60, 1000)]", Error) from None
 
 
 def _require(holds: bool, what: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headgate.errors import Error
+from headgate.given import settled, whole
 from headgate.runtime.packet_rows import Bursts, Diurnal, PacketRows, Steps
 from headgate.runtime.packet_source import PacketDataSource, spark_schema
 from headgate.runtime.splitting import cores
@@ -81,12 +82,12 @@ class PacketSource(PacketRows):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rows is not None and self.rows < 0:
-            raise Error(f"packets: rows must not be below 0, and is {self.rows}")
-        for name in ("rows_per_batch", "partitions"):
+        for name, least in (("rows", 0), ("rows_per_batch", 1), ("partitions", 1)):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise Error(f"packets: {name} must be at least 1, and is {value}")
+            if value is not None:
+                settled(
+                    self, **{name: whole(f"packets: {name}", value, f"a whole number, {least} or more", least, Error)}
+                )
         if self.rows_per_batch is not None and self.rows is None:
             raise Error("packets: rows must be given with rows_per_batch, as the end of the stream")
 

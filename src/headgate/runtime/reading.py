@@ -77,9 +77,11 @@ class Place:
         """The place that a path stands for: a folder, a file, or all that a pattern names."""
         path = os.path.expanduser(path)
         with plain_errors():
-            exists, is_file, depth = _looked_up(spark, path)
-            base = value_of(options, BASE)
-            depth = depth if base is None else _looked_up(spark, str(base))[2]
+            exists, is_file, depth, full = _looked_up(spark, path)
+            if (base := value_of(options, BASE)) is not None:
+                _, _, depth, above = _looked_up(spark, str(base))
+                if not f"{full}/".startswith(f"{above.rstrip('/')}/"):
+                    raise SourceError(f"{BASE}={str(base)!r}: give a folder that {path} is, or is in")
         # A pattern of alternatives may be as deep as any of them.
         flat = is_on(options, "recursiveFileLookup") or (not exists and re.search(r"\{[^}]*/", path))
         pattern = literal(path) if exists else path
@@ -111,13 +113,13 @@ class Place:
         return {folder: names for (_, names), folder in found.items()}
 
 
-def _looked_up(spark: SparkSession, path: str) -> tuple[bool, bool, int]:
-    """Whether there is a file or folder of this name, whether it is a file, and how many folders deep it is."""
+def _looked_up(spark: SparkSession, path: str) -> tuple[bool, bool, int, str]:
+    """Whether there is something of this name, whether it is a file, how many folders deep it is, and its full name."""
     assert spark._jvm is not None
     place = spark._jvm.org.apache.hadoop.fs.Path(path)
     system = place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
-    exists = system.exists(place)
-    return exists, exists and system.getFileStatus(place).isFile(), system.makeQualified(place).depth()
+    exists, full = system.exists(place), system.makeQualified(place)
+    return exists, exists and system.getFileStatus(place).isFile(), full.depth(), full.toString()
 
 
 def is_pattern(path: str) -> bool:

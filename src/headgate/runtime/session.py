@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from numbers import Real
 from pathlib import Path
 
 from pyspark.errors import PySparkRuntimeError
@@ -16,7 +17,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from headgate.errors import Error
-from headgate.given import refused
+from headgate.given import checked, refused
 from headgate.runtime.failures import plain_errors
 
 JAVA_NEEDED = 17
@@ -38,6 +39,7 @@ _HUGE_METHODS = "-XX:-DontCompileHugeMethods"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
+@checked("hg.session", Error)
 def session(**conf: object) -> SparkSession:
     """The Spark session of this process, started if there is none.
 
@@ -131,7 +133,7 @@ def _setting(name: str) -> str:
 
 
 def _text(name: str, value: object) -> str:
-    if not isinstance(value, str | int | float):
+    if not isinstance(value, str | Real | os.PathLike):
         raise refused(f"hg.session: {name}", value, "a text, a number, True or False", Error)
     return str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -149,9 +150,7 @@ def _lower(names: Iterable[str]) -> set[str]:
 @given.checked("hg.sinks.parquet")
 def parquet(path: str | os.PathLike[str]) -> ParquetSink:
     """Parquet files in a folder; `spark.read.parquet(path)` reads what has been delivered."""
-    if not isinstance(path, str | os.PathLike) or not str(path):
-        raise FlowError(f"hg.sinks.parquet: path={path!r} has to be the name of a folder, as text")
-    return ParquetSink(str(path).rstrip("/"))
+    return ParquetSink(given.place("hg.sinks.parquet: path", path).rstrip("/"))
 
 
 @given.checked("hg.sinks.format")
@@ -163,18 +162,19 @@ def format(name: str, /, **options: Any) -> FormatSink:  # noqa: A001 - the word
     headgate.errors.FlowError: hg.sinks.format('parquet'): unknown option compresion: did you mean compression?
     """
     given.text("hg.sinks.format: name", name, "the name of a format, such as 'delta'")
+    options = {option: value for option, value in options.items() if value is not None}
+    for option in (o for o in options if o.lower() == "path"):
+        options[option] = given.place(f"hg.sinks.format({name!r}): {option}", options[option])
     wrong = wrong_writing(name, options, others=("path",))
     if wrong is not None:
         raise FlowError(f"hg.sinks.format({name!r}): {wrong}")
-    return FormatSink(name, {name: value for name, value in options.items() if value is not None})
+    return FormatSink(name, options)
 
 
 @given.checked("hg.sinks.table")
 def table(name: str) -> TableSink:
     """A table of Spark's catalog."""
-    if not isinstance(name, str) or not name:
-        raise FlowError(f"hg.sinks.table: {name!r} has to be the name of a table, as text")
-    return TableSink(name)
+    return TableSink(given.text("hg.sinks.table: name", name, "the name of a table, such as 'talkers'"))
 
 
 @given.checked("hg.sinks.memory")
@@ -186,17 +186,28 @@ def memory() -> MemorySink:
 @given.checked("hg.sinks.console")
 def console(rows: int = 20) -> ConsoleSink:
     """Printed to the terminal."""
-    if type(rows) is not int or rows < 1:
-        raise FlowError(f"hg.sinks.console: rows={rows!r}: give one or more, as a whole number")
-    return ConsoleSink(rows)
+    return ConsoleSink(given.whole("hg.sinks.console: rows", rows, "a whole number, one or more", least=1))
 
 
 def as_sink(sink: object) -> Sink:
     """A sink as users give it: one of this module, or a function of a DataFrame and a batch number."""
-    if hasattr(sink, "deliver"):
-        return sink  # type: ignore[return-value]
-    if callable(sink):
-        return CallSink(sink)
+    if not isinstance(sink, type):
+        if all(callable(getattr(sink, part, None)) for part in ("deliver", "delivered")):
+            return sink  # type: ignore[return-value]
+        if callable(sink) and _takes_answers(sink):
+            return CallSink(sink)
     raise FlowError(
-        f"{sink!r} is not a sink: give hg.sinks.parquet(path) or another of hg.sinks, or a function (df, batch)"
+        f"{given.shown(sink)} is not a sink: give hg.sinks.parquet(path) or another of hg.sinks, or a function"
+        " (df, batch)"
     )
+
+
+def _takes_answers(function: Callable[..., object]) -> bool:
+    """Whether a function can be called with a DataFrame and the number of a batch."""
+    try:
+        inspect.signature(function).bind(None, 0)
+    except TypeError:
+        return False
+    except ValueError:  # A function in C need not say what it takes.
+        pass
+    return True

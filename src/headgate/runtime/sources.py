@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.types import StringType, StructField, StructType
 
-from headgate.errors import SourceError
+from headgate import given
+from headgate.errors import Error, SourceError
 from headgate.operators.ingest import MALFORMED
 from headgate.runtime.failures import plain_errors
 from headgate.runtime.files import File, in_all_folders, listed, told, with_folders
@@ -48,7 +49,7 @@ _SMALL = 2 << 20
 _FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 #: With more cores than this, one plan for all of them is better than a piece for each.
 _MOST_PIECES = 8
-_PARAMETERS = ("schema", "max_files_per_batch")
+_PARAMETERS = ("format", "schema", "max_files_per_batch")
 
 
 class Source(Protocol):
@@ -105,9 +106,9 @@ class Files:
         """What is done with a record that does not fit the schema, if nothing is said of it."""
         if self.format not in ("csv", "json"):
             return None
-        given = value_of(self.options, "mode")
-        if given is not None:
-            return Mode[str(given).upper()]
+        mode = value_of(self.options, "mode")
+        if mode is not None:
+            return Mode[str(mode).upper()]
         own = value_of(self.options, RECORDS) is not None or record_column(spark, self.options) in schema.names
         return Mode.PERMISSIVE if own else usual
 
@@ -154,9 +155,9 @@ class Files:
         return None if is_pattern(self.path) or Place.of(spark, self.path, self.options).exists else self.path
 
     def _check_folders(self, schema: StructType, files: Sequence[File], place: Place) -> None:
-        given = () if self.given_schema is None else columns_of(self.given_schema).names
+        named = () if self.given_schema is None else columns_of(self.given_schema).names
         try:
-            still_agreed(schema, [file.path for file in files], place, given)
+            still_agreed(schema, [file.path for file in files], place, named)
         except SourceError as error:
             raise SourceError(f"cannot read {self.path}: {error}") from None
 
@@ -192,6 +193,7 @@ def shared_out(sizes: dict[str, int], pieces: int) -> list[list[str]]:
     return [paths for _, paths in shares if paths]
 
 
+@given.checked("hg.sources.files", SourceError)
 def files(
     path: str | os.PathLike[str],
     format: str = "parquet",  # noqa: A002 - the word that Spark has for it
@@ -208,16 +210,14 @@ def files(
     Traceback (most recent call last):
     headgate.errors.SourceError: in: unknown option seperator: did you mean sep?
     """
-    if not isinstance(path, str | os.PathLike) or not str(path):
-        raise SourceError(f"hg.sources.files: path={path!r} has to be the name of a folder, as text")
-    what = str(path)
-    if format not in READABLE:
-        raise SourceError(f"{what}: unknown format {format}; hg.sources.files reads {', '.join(READABLE)}")
+    what = given.place("hg.sources.files: path", path, SourceError)
+    given.one_of(f"{what}: format", format, READABLE, SourceError)
     if not (schema is None or isinstance(schema, str | StructType)):
-        raise SourceError(f"{what}: schema={schema!r} has to be text, such as 'ts TIMESTAMP, v INT', or a StructType")
+        text = "a text, such as 'ts TIMESTAMP, v INT', or a StructType"
+        raise given.refused(f"{what}: schema", schema, text, SourceError)
     most = max_files_per_batch
-    if most is not None and (type(most) is not int or most < 1):
-        raise SourceError(f"{what}: max_files_per_batch is {most!r}: give one or more, as a whole number")
+    if most is not None:
+        most = given.whole(f"{what}: max_files_per_batch", most, "a whole number, one or more", 1, SourceError)
     wrong = wrong_reading(format, options, follows=True, others=_PARAMETERS)
     if wrong is not None:
         raise SourceError(f"{what}: {wrong}")
@@ -253,6 +253,7 @@ class Packets:
         return None
 
 
+@given.checked("hg.sources.packets", Error, like=PacketSource)
 def packets(**parameters: Any) -> Packets:
     """Generated network packets, live at their rate or `rows_per_batch` at a time; see PacketSource."""
     return Packets(PacketSource(**parameters))

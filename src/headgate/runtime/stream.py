@@ -40,9 +40,13 @@ def identify(log: Folder) -> str:
     It is written here if there is none yet. Spark would do so with the settings of the caller's session, and go on
     with these.
     """
-    known = log.read(_METADATA)
+    known, entries = log.read(_METADATA), [log / "offsets", log / "commits"]
+    for folder in entries:
+        # A run that ends while it writes the first entry leaves a part of it, for which Spark would never start again.
+        if not folder.files():
+            folder.delete()
     if known is None:
-        if (log / "offsets").files() or (log / "commits").files():
+        if any(folder.files() for folder in entries):
             raise StateError(f"{log.path}/{_METADATA} is missing, and what belongs to it is there: put the file back")
         known = json.dumps({"id": str(uuid.uuid4())})
         log.write(_METADATA, known)
