@@ -108,6 +108,8 @@ REFUSED = [
     # functions
     (f"SELECT cuont(*) {W} FROM S", "unknown function cuont: did you mean count?"),
     (f"SELECT smu(x) {W} FROM S", "unknown function smu: did you mean sum?"),
+    (f"SELECT avrage(x) {W} FROM S", "unknown function avrage: did you mean avg?"),
+    ("SELECT rnage(x) AS y FROM S", "unknown function rnage: Spark has none of this name"),
     ("SELECT uper(k) AS u FROM S", "unknown function uper: did you mean upper?"),
     ("SELECT xyzzyx(k) AS u FROM S", "unknown function xyzzyx: Spark has none of this name"),
     ("SELECT db.f(k) AS u FROM S", "a database before the name of a function"),

@@ -206,6 +206,7 @@ class TestFlows:
             "parquet is not a sink": lambda: loosely.sink("q", hg.sinks.parquet),
             "MemorySink is not a sink": lambda: loosely.sink("q", type(hg.sinks.memory())),
             "<lambda> is not a sink": lambda: loosely.sink("q", lambda _: None),
+            "the pigeon sink of q: Failed to find": lambda: loosely.sink("q", hg.sinks.format("pigeon")),
             "no query [] in the flow": lambda: loosely.drop([]),
             "no query ['q'] in the flow": lambda: loosely.sink(["q"], hg.sinks.memory()),
             "no query 5 in the flow": lambda: loosely.drop(5),

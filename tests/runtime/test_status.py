@@ -148,10 +148,12 @@ def test_bounded_streams_and_a_stream_without_progress(spark: SparkSession, tmp_
     flow.stream("Main", rows, progress=hg.progress("ts", ordered=True))
     flow.stream("Still", rows)
     flow.query("q", "SELECT count(*) AS n [RANGE 5, SLIDE 5] FROM Main")
+    flow.query("of_q", "SELECT max(n) AS m [RANGE 10, SLIDE 10] FROM q")
     flow.query("r", "SELECT ts FROM Still")
     run = flow.run_available()
     status = checked(run)
     assert status["progress"] == {"Main": "end", "Still": "end"}
+    assert set(status["closed"].values()) == {"end"}
     assert (status["id"], run.last_progress, run.recent_progress) == (None, None, [])
 
 

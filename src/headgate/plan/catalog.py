@@ -10,7 +10,7 @@ from sqlglot import exp
 from headgate.aggregates import aggregate_names
 from headgate.errors import BindError
 from headgate.plan.nodes import Node, Source
-from headgate.plan.spark_functions import FUNCTIONS
+from headgate.plan.spark_functions import FUNCTIONS, Kind
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -69,8 +69,9 @@ class Catalog:
 
     @property
     def functions(self) -> list[str]:
-        """The functions that there are without any of the user's own in Spark."""
-        return [*FUNCTIONS, *aggregate_names()]
+        """The functions that an expression may hold, without any of the user's own in Spark."""
+        spark = (name for name, kind in FUNCTIONS.items() if kind in (Kind.SCALAR, Kind.AGGREGATE))
+        return [*spark, *aggregate_names()]
 
     def has_function(self, name: str) -> bool:
         """Whether a function of this name, in lower case, is Spark's, ours, or known to who made the catalog."""

@@ -30,7 +30,7 @@ from headgate.runtime.leftover import Outlet
 from headgate.runtime.lookups import Tables
 from headgate.runtime.loop import Loop
 from headgate.runtime.run import Run, as_trigger, check_output
-from headgate.runtime.sinks import MemorySink, ParquetSink, as_sink
+from headgate.runtime.sinks import FormatSink, MemorySink, ParquetSink, as_sink
 from headgate.shedding.controller import Overload
 from headgate.shedding.policy import Policy, as_policy, check_policy, check_tuples_shed, properties
 
@@ -191,6 +191,8 @@ class Flow:
         if output == "shed":
             check_tuples_shed(self._queries[name], self._policies[name])
         taker = as_sink(sink)
+        if isinstance(taker, FormatSink):
+            taker.check(self._spark, name)
         if output != "answers" and isinstance(taker, MemorySink):
             taker = ParquetSink(f"{self.checkpoint}/{output}/{name}")
         self._outlets.append(Outlet(name, taker, output))

@@ -6,13 +6,14 @@ import inspect
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyspark.errors import AnalysisException
 
 from headgate import given
-from headgate.errors import FlowError
+from headgate.errors import Error, FlowError
 from headgate.plan.catalog import did_you_mean
+from headgate.runtime.failures import plain_errors
 from headgate.runtime.folder import Folder
 from headgate.runtime.manifest import batch_name
 from headgate.runtime.options import value_of, without, wrong_writing
@@ -68,6 +69,18 @@ class FormatSink:
 
     format: str
     options: dict[str, Any] = field(default_factory=dict)
+
+    def check(self, spark: SparkSession, name: str) -> None:
+        """Raises an error if Spark has no such format, which it would only say once there are answers."""
+        state, jvm = spark._jsparkSession.sessionState(), cast("Any", spark._jvm)
+        if not state.dataSourceManager().dataSourceExists(self.format):  # One that is written in Python.
+            try:
+                with plain_errors():
+                    jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(
+                        self.format, state.conf()
+                    )
+            except Error as error:
+                raise FlowError(f"the {self.format} sink of {name}: {error}") from None
 
     def deliver(self, answers: DataFrame, name: str, batch: int) -> None:
         options = {"txnAppId": name, "txnVersion": batch, **without(self.options, [_PARTITION_BY])}

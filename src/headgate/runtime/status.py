@@ -40,7 +40,7 @@ def status(run: Mapping[str, Any], error: Error | None, loop: Loop) -> dict[str,
         "batch": manifest.batch,
         "last_batch": _last(last) if last is not None else None,
         "progress": {name: _progress(loop, manifest, name) for name in loop.streams},
-        "closed": {n: _end(stage, manifest.closed.get(n)) for n, stage in loop.closing.items()},
+        "closed": {n: _closed(manifest, n, stage, loop.stages) for n, stage in loop.closing.items()},
         "state": {
             "files": sum(len(f.names) for f in manifest.files),
             "rows": manifest.state_rows,
@@ -110,12 +110,20 @@ def _progress(loop: Loop, manifest: Manifest, stream: str) -> Any:
     return _place(read(manifest.progress[stream]["told"]), not loop.trackers[stream].rule.numeric)
 
 
-def _end(stage: Stage, last: int | None) -> Any:
-    """Where the last window of a stage that was closed ends."""
+def _closed(manifest: Manifest, name: str, stage: Stage, stages: Mapping[str, Stage]) -> Any:
+    """Where the last window of a stage that was closed ends; the end, if all that it reads has ended."""
+    if _is_over(name, manifest, stages):
+        return _END
+    last = manifest.closed.get(name)
     if last is None:
         return None
     assert stage.aggregate is not None
     return _place(stage.window.bounds(last)[1], is_time(stage.aggregate.input.types.get(stage.window.attr, "")))
+
+
+def _is_over(stream: str, manifest: Manifest, stages: Mapping[str, Stage]) -> bool:
+    stage = stages.get(stream)
+    return stream in manifest.ended if stage is None else all(_is_over(s, manifest, stages) for s in stage.streams)
 
 
 def _place(place: Punctuation, time: bool) -> Any:
