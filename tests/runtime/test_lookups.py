@@ -108,7 +108,7 @@ class TestQueriesOfQueries:
         run = made.run_available()
         assert rows(run, "top") == [(2, 0, 20)]
         with told(hg.FlowError, "query top reads tally: drop it first"):
-            run.drop("tally")
+            made.drop("tally")
         changed = {"tally": TALLY.replace("count(*)", "count(k)"), "top": TOP}
         other = flow(spark, tmp_path, changed)
         with told(hg.StateError, "has another query of this name (see tally, top)"):
