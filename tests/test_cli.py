@@ -158,7 +158,7 @@ class TestQuery:
     @pytest.mark.parametrize(
         ("sql", "options", "message"),
         [
-            ("SELECT kk FROM M", [], "unknown column kk: there are ts, k, v"),
+            ("SELECT zz FROM M", [], "unknown column zz: there are ts, k, v"),
             ("SELECT k FROM N", [], "unknown stream N: there are M"),
             ("SELECT k\nFROM", [], "line 2, column 5: expected a stream, found the end of the text"),
             ("SELECT k FROM M", ["--stream", "N=nowhere.csv"], "nowhere.csv does not exist"),
