@@ -60,9 +60,10 @@ REFUSED = [
     ("SELECT k FROM S |> WHERE x > 1", "expected the end of the statement"),
     ("WITH RECURSIVE q AS (SELECT k FROM S) SELECT k FROM q", "RECURSIVE"),
     ("SELECT S.k FROM S JOIN hosts USING (k)", "USING"),
-    ("SELECT S.k FROM S FULL OUTER JOIN T ON S.k = T.k", "a FULL OUTER JOIN is not part of the language"),
-    ("SELECT S.k FROM S RIGHT JOIN T ON S.k = T.k", "a RIGHT JOIN is not part of the language"),
-    ("SELECT S.k FROM S LEFT SEMI JOIN hosts ON S.k = hosts.k", "a LEFT SEMI JOIN is not part of the language"),
+    ("SELECT k FROM S UNION ALL (SELECT k FROM T)", "for a union of two queries, put both into parentheses"),
+    ("SELECT S.k FROM S FULL OUTER JOIN T ON S.k = T.k", "FULL OUTER JOIN is not part of the language"),
+    ("SELECT S.k FROM S RIGHT JOIN T ON S.k = T.k", "RIGHT JOIN is not part of the language"),
+    ("SELECT S.k FROM S LEFT SEMI JOIN hosts ON S.k = hosts.k", "LEFT SEMI JOIN is not part of the language"),
     ("SELECT S.k FROM S LEFT JOIN T ON S.k = T.k", "outer joins of streams are not part of the language"),
     # items and expressions
     ("SELECT * REPLACE (1 AS k) FROM S", "REPLACE"),

@@ -23,6 +23,8 @@ from headgate.plan.select import Clauses, clauses_of, ctes_of
 from headgate.plan.windowing import check_axis
 from headgate.plan.words import shown
 
+#: What a nested SELECT without an alias is called.
+_NAMELESS = "_"
 #: The sides and kinds of joins that there are.
 _SIDES, _KINDS = ("", "LEFT"), ("", "CROSS", "INNER", "OUTER")
 
@@ -141,7 +143,7 @@ def _inputs(clauses: Clauses, catalog: Catalog) -> tuple[list[Input], list[exp.E
         if (side or "") not in _SIDES or (kind or "") not in _KINDS:
             word = f"{side or ''} {kind or ''}".strip()
             raise BindError(
-                f"a {word} JOIN is not part of the language: streams have only inner joins with a window, and tuples"
+                f"{word} JOIN is not part of the language: streams have only inner joins with a window, and tuples"
                 " are looked up in tables by JOIN or LEFT JOIN"
             )
         joined = _input(item, catalog)
@@ -170,7 +172,7 @@ def _input(item: exp.Expr, catalog: Catalog) -> Input:
             node = _renamed(_union_by_name(members), alias)
             return Input(Item(alias_of(alias)[0] or members[0].alias, node))
         case exp.Subquery():
-            return Input(Item(item.alias or "_", _bind(item, catalog)))
+            return Input(Item(item.alias or _NAMELESS, _bind(item, catalog)))
         case exp.Table(this=exp.Identifier()):
             name, alias = opened(item, "this", "alias")
             return Input(Item(alias_of(alias)[0] or name.name, _renamed(catalog.relation(name.name), alias)))
@@ -188,9 +190,12 @@ def _union_by_name(members: list[Item]) -> Node:
         found = {f.name.lower(): f.name for f in other.node.fields}
         if {n.lower() for n in names} != found.keys():
             odd = sorted({n.lower() for n in names} ^ found.keys())
+            nested = other.alias == _NAMELESS
+            called = "the SELECT after UNION" if nested else other.alias
+            hint = "for a union of two queries, put both into parentheses" if nested else "select the common ones first"
             raise BindError(
-                f"the streams of a UNION have the same columns, but {first.alias} and {other.alias} differ in"
-                f" {', '.join(odd)}: select the common ones first"
+                f"the streams of a UNION have the same columns, but {first.alias} and {called} differ in"
+                f" {', '.join(odd)}: {hint}"
             )
         aligned.append(Project(other.node, tuple(Named(n, column(found[n.lower()])) for n in names)))
     return _on_one_axis(Union(tuple(aligned)), [member.alias for member in members])
