@@ -427,17 +427,28 @@ def test_an_interrupt_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_real_run_prints_the_answer_and_nothing_else(tmp_path: Path) -> None:
     """In a process of its own, where Spark starts: its notes and stacks must not be seen."""
-    (tmp_path / "m.csv").write_text(CSV)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "m.csv").write_text(CSV)
+    (tmp_path / "flow.sql").write_text(
+        f"CREATE STREAM M FROM csv '{tmp_path}/in' OPTIONS (header = true) SCHEMA (ts TIMESTAMP, k STRING, v INT)"
+        " PROGRESS ON ts ORDERED;"
+        " CREATE QUERY fine AS SELECT k, count(*) AS n [RANGE 2 seconds] FROM M GROUP BY k;"
+        " CREATE QUERY wrong AS SELECT raise_error('no ' || k) AS x FROM M WHERE v = 2"
+    )
     program = """
 import sys
 from headgate.cli import main
-good = main(["query", "SELECT k FROM M WHERE v = 2", "--stream", sys.argv[1], "--format", "csv"])
-bad = main(["query", "SELECT 1 / (v - 1) AS x FROM M", "--stream", sys.argv[1], "--format", "csv"])
-sys.exit(10 * good + bad)
+stream = f"M={sys.argv[1]}/in/m.csv"
+good = main(["query", "SELECT k FROM M WHERE v = 2", "--stream", stream, "--format", "csv"])
+bad = main(["query", "SELECT 1 / (v - 1) AS x FROM M", "--stream", stream, "--format", "csv"])
+failed = main(["run", f"{sys.argv[1]}/flow.sql", "--once"])
+sys.exit(100 * good + 10 * bad + failed)
 """
-    command = [sys.executable, "-c", program, f"M={tmp_path}/m.csv"]
+    command = [sys.executable, "-c", program, str(tmp_path)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
+    assert ended.returncode == 21
     assert ended.stdout == "k,sampling_rate\nb,1.0\n"
-    assert ended.stderr.startswith("error: Division by zero")
-    assert ended.stderr.count("\n") == 1
+    first, *about, last = ended.stderr.splitlines()
+    assert first.startswith("error: Division by zero")
+    assert [line.split()[0] for line in about] == ["Stream", "Query", "Query", "Checkpoint"]
+    assert last == "error: query wrong: no b"

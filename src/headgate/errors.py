@@ -13,6 +13,8 @@ class Error(Exception):
     stream: str | None = None
     fragment: str | None = None
     """The SQL that Spark could not compute, "" where it only says that there is some."""
+    by_values: bool = False
+    """Whether it is the values of tuples that Spark, or a function in Python, could not compute with."""
 
 
 class ParseError(Error):

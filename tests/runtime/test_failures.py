@@ -31,6 +31,9 @@ OTHERS = {
         ("SELECT count(*) / sum(v - v) AS s [RANGE 2, WA ts] FROM S", ": Division by zero"),
         ("SELECT k, sum(v) AS s [RANGE 2, WA ts] FROM S GROUP BY k HAVING CAST(k AS INT) = 1", ": The value 'a'"),
         ("SELECT sum(9223372036854775807 + 0 * v) AS s [RANGE 2, WA ts] FROM S", ": "),
+        ("SELECT to_date(k) AS d FROM S", "The value 'a'"),
+        ("SELECT raise_error('no ' || v) AS r FROM S WHERE v > 3", ": no 4"),
+        ("SELECT max(of_three(v)) AS m [RANGE 2, WA ts] FROM S", "failed: ZeroDivisionError: "),
         ("SELECT sum(big) AS s [RANGE 2, WA ts] FROM S", "overflow"),
         ("SELECT max(r) AS m [RANGE 4] FROM (SELECT ts, 10 / v AS r FROM S)", "at 10 / `v`: Division by zero"),
         ("SELECT a.ts AS t FROM S AS a [RANGE 2, WA ts], S AS b [RANGE 1, WA ts] WHERE a.v / b.v > 1", "by zero"),
@@ -41,6 +44,7 @@ def test_the_query_that_fails_is_named(spark: SparkSession, tmp_path: Path, sql:
     flow = hg.Flow(spark, "fails", str(tmp_path))
     stream = spark.createDataFrame(rows, "ts INT, k STRING, v INT, big BIGINT")
     flow.stream("S", stream, progress=hg.progress("ts", ordered=True))
+    spark.udf.register("of_three", lambda v: 10 // (v - 3), "int")
     for name, other in OTHERS.items():
         flow.query(name, other)
     flow.query("wrong", sql)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,13 @@ def written_in(fragment: str, queries: Mapping[str, Continuous]) -> list[str]:
         wanted = re.compile(f"(?:{column})".join(parts))
         found = [name for name, query in queries.items() if any(map(wanted.search, _texts(query)))]
         if found:
-            return [name for name in found if not any(queries[o].plan in _below(queries[name].plan) for o in found)]
+            return innermost(found, queries)
     return []
+
+
+def innermost(names: Sequence[str], queries: Mapping[str, Continuous]) -> list[str]:
+    """Of some queries those that read none of the others."""
+    return [name for name in names if not any(queries[o].plan in _below(queries[name].plan) for o in names)]
 
 
 def as_written(fragment: str) -> str | None:

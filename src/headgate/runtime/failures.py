@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, QueryContextType
 
 from headgate.errors import BindError, Error, FlowError, SourceError
-from headgate.plan.origin import as_written, may_overflow, written_in
+from headgate.plan.origin import as_written, innermost, may_overflow, written_in
 
 if TYPE_CHECKING:
     from headgate.plan.stages import Continuous
@@ -22,8 +22,19 @@ _CLASS = re.compile(r"^\[([A-Z_.0-9]+)\]\s*")
 _TASK = re.compile(r"^Job aborted due to stage failure: .*?: Lost task \S+ in stage \S+ \(TID \d+\) \(.*?\): ")
 #: What Java writes in front of a cause.
 _THROWN = re.compile(r"^([a-z]\w*\.)+[A-Z]\w*(Exception|Error): (?=.)")
+_TRACEBACK = "Traceback (most recent call last):"
+#: Data exceptions, those of functions in other languages, and those that raise_error() and the like raise.
+_BY_VALUES = re.compile(rf"SQLSTATE: (22|38|P0)|{re.escape(_TRACEBACK)}")
+_UNINDENTED = re.compile(r"(?!SQLSTATE|== )\S")
 _WHERE = re.compile(r"\s*(SQLSTATE: \w+|== .*|;\s*$).*", re.DOTALL)
-_UNREADABLE = ("PATH_NOT_FOUND", "FAILED_READ_FILE", "UNABLE_TO_INFER_SCHEMA", "CANNOT_READ_FILE", "MALFORMED_")
+_UNREADABLE = (
+    "PATH_NOT_FOUND",
+    "FAILED_READ_FILE",
+    "UNABLE_TO_INFER_SCHEMA",
+    "CANNOT_READ_FILE",
+    "MALFORMED_CSV",
+    "MALFORMED_RECORD",
+)
 
 
 @contextmanager
@@ -42,32 +53,35 @@ def told(error: BaseException, what: str) -> Error:
     if isinstance(error, PySparkException):
         return _plain(error)
     if isinstance(error, Py4JJavaError):
-        messages = _causes(error.java_exception)
-        return _kind(messages, Error)(_told(messages))
+        return _about(_causes(error.java_exception), Error)
     words = [what, type(error).__name__, " ".join(str(error).split())]
     found = FlowError(": ".join(word for word in words if word))
     found.__cause__ = error
     return found
 
 
-def about_queries(error: Error, queries: Mapping[str, Continuous]) -> None:
-    """Lets an error that Spark met while it computed say of which queries, where that can be told."""
+def about_queries(error: Error, queries: Mapping[str, Continuous], fails: Callable[[Continuous], bool]) -> None:
+    """Lets an error that Spark met while it computed say of which queries, where that can be told.
+
+    Where nothing in it tells, what `fails` by itself is what it is about.
+    """
     if type(error) is not Error or error.query is not None or error.stream is not None:
         return
-    names = list(queries)
-    if len(names) > 1:
-        # What has no text is a sum that Spark makes by itself.
-        names = (
-            may_overflow(queries)
-            if error.fragment == ""
-            else written_in(error.fragment, queries)
-            if error.fragment
-            else []
-        )
+    names = _at_fault(error, queries, fails)
     if names:
         error.query = ", ".join(names)
         failed = f", at {fragment}" if error.fragment and (fragment := as_written(error.fragment)) else ""
         error.args = (f"{'query' if len(names) == 1 else 'queries'} {error.query}{failed}: {error}",)
+
+
+def _at_fault(error: Error, queries: Mapping[str, Continuous], fails: Callable[[Continuous], bool]) -> list[str]:
+    if len(queries) == 1:
+        return list(queries)
+    if error.fragment == "":  # A sum that Spark makes by itself.
+        return may_overflow(queries)
+    if error.fragment and (found := written_in(error.fragment, queries)):
+        return found
+    return innermost([name for name, query in queries.items() if fails(query)], queries) if error.by_values else []
 
 
 def first_line(message: str) -> str:
@@ -78,7 +92,11 @@ def first_line(message: str) -> str:
     >>> first_line("Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure:"
     ... " Lost task 0.0 in stage 1.0 (TID 1) (host executor driver): java.io.IOException: No space left on device")
     'No space left on device'
+    >>> first_line("From the worker:\nTraceback (most recent call last):\n  x()\nValueError: no\n SQLSTATE: 38000")
+    'a function in Python failed: ValueError: no'
     """
+    if _TRACEBACK in message:
+        return f"a function in Python failed: {[line for line in message.splitlines() if _UNINDENTED.match(line)][-1]}"
     return _WHERE.sub("", _CLASS.sub("", _THROWN.sub("", _TASK.sub("", message.strip())))).strip().split("\n")[0]
 
 
@@ -86,10 +104,16 @@ def _plain(error: PySparkException) -> Error:
     origin = getattr(error, "_origin", None)
     messages = [str(error), *(_causes(origin)[1:] if origin is not None else [])]
     usual = BindError if isinstance(error, AnalysisException | ParseException) else Error
-    found = _kind(messages, usual)(_told(messages))
+    found = _about(messages, usual)
     found.fragment = next(
         (c.fragment() for c in error.getQueryContext() if c.contextType() == QueryContextType.SQL), None
     )
+    return found
+
+
+def _about(messages: list[str], usual: type[Error]) -> Error:
+    found = _kind(messages, usual)(_told(messages))
+    found.by_values = any(map(_BY_VALUES.search, messages))
     return found
 
 

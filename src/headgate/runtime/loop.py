@@ -48,6 +48,7 @@ from headgate.operators.lower import lower
 from headgate.operators.numbering import with_arrival_numbers
 from headgate.operators.sql import quoted, stacked
 from headgate.plan.nodes import ROW_NUM, SAMPLING_RATE
+from headgate.plan.pruned import pruned
 from headgate.plan.stages import origins, tables_of
 from headgate.progress import (
     Punctuation,
@@ -258,8 +259,19 @@ class Loop:
         except Exception as error:
             self.check_alone()  # If another run is at work here, that is what is wrong.
             if isinstance(error, Error):
-                about_queries(error, self.queries)
+                about_queries(error, self.queries, lambda query: self._fails(query, found))
             raise
+
+    def _fails(self, query: Continuous, found: Mapping[str, Read]) -> bool:
+        """Whether a query cannot be computed over the tuples of a batch alone."""
+        frames = self._inputs(query.streams, {name: self._with_numbers(name, own) for name, own in found.items()})
+        try:
+            with plain_errors():
+                rows = answer(pruned(query.plan), {**frames, **self._tables.now(self._looked_into)})
+                rows.write.format("noop").mode("overwrite").save()
+        except Error as error:
+            return error.by_values
+        return False
 
     def _run(self, found: Mapping[str, Read], source_batch: int | None, ended: Sequence[str]) -> None:
         watch = _Stopwatch()
