@@ -40,7 +40,7 @@ BAD = [
     ("SELECT srcIP FROM Main [RANGE 1 minute, WA ts]", hg.BindError, "srcIP is neither in GROUP BY"),
     ("SELECT count(*) [RANGE 0 minutes, SLIDE 1 minute, WA ts] FROM Main", hg.WindowError, "RANGE"),
     ("SELECT count(*) [RANGE 1 minute, SLIDE 0 minutes, WA ts] FROM Main", hg.WindowError, "SLIDE"),
-    ("SELECT count(*) [RANGE -5 minutes, SLIDE 1 minute, WA ts] FROM Main", hg.WindowError, "greater than zero"),
+    ("SELECT count(*) [RANGE -5 minutes, SLIDE 1 minute, WA ts] FROM Main", hg.WindowError, "RANGE -5 minutes"),
     ("SELECT count(*) [RANGE 5 minutes, SLIDE -1 minute, WA ts] FROM Main", hg.WindowError, "greater than zero"),
     ("SELECT count(*) [RANGE 5, SLIDE 1, WA ts] FROM Main", hg.WindowError, "needs a unit"),
     ("SELECT count(*) [RANGE 5 minutes, WA at] FROM Main", hg.WindowError, "is a time, but at is bigint"),

@@ -15,7 +15,8 @@ from headgate.plan.types import UNKNOWN, axis, is_numeric, is_time
 from headgate.windows import Landmark, Number, Sliding, TupleSlide
 
 _ROWS = "rows"
-_SPARK_WORDS = ("RANGE", "SLIDE", "start")
+_RANGE, _SLIDE = "RANGE", "SLIDE"
+_SPARK_WORDS = (_RANGE, _SLIDE, "start")
 Resolve = Callable[[exp.Column], Field]
 
 
@@ -42,6 +43,8 @@ def measure(length: Length, attribute: Field, word: str) -> Number:
         raise WindowError(f"{word} {to_sql(length)} over the time {attribute.name} needs a unit, such as seconds")
     elif not (is_numeric(attribute.type) or attribute.type == UNKNOWN):
         raise WindowError(f"{attribute.name} is {attribute.type}: a window needs a time, a number or {ROW_NUM}")
+    if value <= 0 and word in (_RANGE, _SLIDE):
+        raise WindowError(f"{word} {to_sql(length)} of the window over {attribute.name}: give a length greater than zero")
     return int(value) if value.denominator == 1 else value
 
 
@@ -66,7 +69,7 @@ def bind_window(clause: WindowClause, resolve: Resolve, progress: tuple[str, ...
     if clause.all:
         if clause.slide is None:
             raise WindowError("RANGE ALL needs a SLIDE: how often should the growing window answer?")
-        return Landmark(measure(clause.slide, attribute, "SLIDE"), attribute.name, partition=partition)
+        return Landmark(measure(clause.slide, attribute, _SLIDE), attribute.name, partition=partition)
     assert clause.range is not None, "the parser lets no clause pass without a RANGE"
     if clause.slide is not None and clause.slide.unit == _ROWS and clause.range.microseconds is not None:
         raise WindowError(
@@ -75,8 +78,8 @@ def bind_window(clause: WindowClause, resolve: Resolve, progress: tuple[str, ...
         )
     if clause.tumbling and clause.slide is not None:
         raise WindowError("a TUMBLING window slides by its own range: leave SLIDE out")
-    size = measure(clause.range, attribute, "RANGE")
-    slide = measure(clause.slide, attribute, "SLIDE") if clause.slide is not None else size
+    size = measure(clause.range, attribute, _RANGE)
+    slide = measure(clause.slide, attribute, _SLIDE) if clause.slide is not None else size
     return Sliding(size, slide, attribute.name, partition=partition)
 
 
@@ -145,7 +148,7 @@ def _tuple_slide(clause: WindowClause, resolve: Resolve) -> TupleSlide:
         resolve(clause.sattr)
         order = "row_num"
     slide = _whole(Fraction(clause.slide.number), "SLIDE")
-    return TupleSlide(measure(clause.range, attribute, "RANGE"), attribute.name, slide, order)
+    return TupleSlide(measure(clause.range, attribute, _RANGE), attribute.name, slide, order)
 
 
 def _whole(value: Fraction, word: str) -> int:
