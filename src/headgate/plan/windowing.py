@@ -44,7 +44,8 @@ def measure(length: Length, attribute: Field, word: str) -> Number:
     elif not (is_numeric(attribute.type) or attribute.type == UNKNOWN):
         raise WindowError(f"{attribute.name} is {attribute.type}: a window needs a time, a number or {ROW_NUM}")
     if value <= 0 and word in (_RANGE, _SLIDE):
-        raise WindowError(f"{word} {to_sql(length)} of the window over {attribute.name}: give a length greater than zero")
+        over = f"the window over {attribute.name}"
+        raise WindowError(f"{word} {to_sql(length)} of {over}: give a length greater than zero")
     return int(value) if value.denominator == 1 else value
 
 
