@@ -20,7 +20,7 @@ from benchmarks.data import stream_files
 from benchmarks.sharing import MONITORS
 
 if TYPE_CHECKING:
-    from headgate.runtime.run import Run
+    from headgate.api.run import Run
 
 _QUERIES, _ROUND, _FILES = 50, 12, 200
 #: Packets in a batch: about as few as a batch of its own is worth, and more.

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.runtime.packets import packets
+from headgate.connect.packets.packets import packets
 
 #: The columns that are few texts again and again.
 _TEXTS = ["srcIP", "destIP", "proto", "flags"]

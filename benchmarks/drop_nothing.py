@@ -14,7 +14,7 @@ from rich.table import Table
 import headgate as hg
 from benchmarks.data import stream_files
 from benchmarks.sharing import MONITORS
-from headgate.shedding.policy import Policy
+from headgate.shed.policy import Policy
 
 POLICIES: dict[str, Policy] = {
     "exact": hg.exact(),

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.shedding.subset_plan import Place, Step, SubsetQuery, Tree, plan, saving
-from headgate.shedding.subset_rules import highest_drop
+from headgate.shed.subset.plan import Place, Step, SubsetQuery, Tree, plan, saving
+from headgate.shed.subset.rules import highest_drop
 from headgate.windows import Sliding
 
 GAP = 10

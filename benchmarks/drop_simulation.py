@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.drop_plans import Placement, highest
-from headgate.shedding.ledger import Ledger, decide, keep_ranges
-from headgate.shedding.subset_needs import Range
-from headgate.shedding.subset_plan import SubsetQuery, Tree
+from headgate.shed.subset.ledger import Ledger, decide, keep_ranges
+from headgate.shed.subset.needs import Range
+from headgate.shed.subset.plan import SubsetQuery, Tree
 from headgate.windows import Sliding
 
 Integers = NDArray[np.int64]

@@ -29,7 +29,7 @@ from benchmarks.drop_plans import (
     published,
 )
 from benchmarks.drop_simulation import Simulation
-from headgate.shedding.subset_plan import Tree
+from headgate.shed.subset.plan import Tree
 
 EXCESSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 1.75, 2.0)
 RANGES = (25, 50, 100, 200)

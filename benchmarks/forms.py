@@ -13,7 +13,7 @@ from rich.table import Table
 from benchmarks.data import stream_files
 from benchmarks.sharing import MONITORS, Monitor
 from benchmarks.timing import in_turns
-from headgate.operators.sql import stacked
+from headgate.sql.text import stacked
 
 _ROUNDS = 5
 _KEYS = [

@@ -22,7 +22,7 @@ from benchmarks.data import FOLDER
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from headgate.runtime.run import Run
+    from headgate.api.run import Run
 
 _TARGET, _FILES_A_TARGET, _BATCHES, _FEWEST, _LOAD = 3.0, 4, 40, 12, 3
 #: The files of a step of a target's length under overload. Lighter loads leave some of them out, so that time goes on

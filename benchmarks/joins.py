@@ -16,7 +16,7 @@ from rich.table import Table
 
 import headgate as hg
 from benchmarks.data import FOLDER
-from headgate.runtime.packets import packets
+from headgate.connect.packets.packets import packets
 
 #: Tuples a second, and seconds of stream in a batch: as a flow goes that keeps up, and one that catches up.
 SETTINGS = ((4_000, 5), (4_000, 60), (20_000, 5), (20_000, 30), (100_000, 5), (200_000, 5))

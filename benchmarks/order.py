@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 import headgate as hg
-from headgate.runtime.packets import PacketSource
+from headgate.connect.packets.packets import PacketSource
 
 RATE, SECONDS = 4_000, 60
 BANDS = (1, 3, 5, 7, 9)

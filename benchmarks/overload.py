@@ -31,7 +31,7 @@ from benchmarks.data import FOLDER, later_file, stream_files
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headgate.runtime.run import Run
+    from headgate.api.run import Run
 
 _TARGET, _FILES, _HOSTS, _BATCHES = 6, 8, 2000, 60
 _LOADS = (1, 2, 3, 5)

@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 import headgate as hg
+from headgate.connect.packets.packets import PacketSource
+from headgate.connect.sources import Source
 from headgate.progress import Rule
-from headgate.runtime.packets import PacketSource
-from headgate.runtime.sources import Source
 
 SKEWS = (0, 10, 20, 40)
 RATE, SECONDS, BATCH_SECONDS = 20_000, 480, 20

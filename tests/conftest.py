@@ -41,7 +41,7 @@ _INTERPRETED = {
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A Spark session on two cores, the same one for all tests."""
-    from headgate.runtime.session import session
+    from headgate.api.session import session
 
     running = session(
         master="local[2]",

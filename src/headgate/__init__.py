@@ -18,14 +18,14 @@ from headgate.errors import (
 )
 from headgate.lang import select, stream, union, window
 from headgate.progress import progress
-from headgate.shedding.controller import overload
-from headgate.shedding.policy import estimate, exact, sample, subset
+from headgate.shed.controller import overload
+from headgate.shed.policy import estimate, exact, sample, subset
 
 if TYPE_CHECKING:
-    from headgate.runtime import sinks, sources
-    from headgate.runtime.evaluate import evaluate, table
-    from headgate.runtime.flow import Flow
-    from headgate.runtime.session import session
+    from headgate.api.evaluate import evaluate, table
+    from headgate.api.flow import Flow
+    from headgate.api.session import session
+    from headgate.connect import sinks, sources
 
 __all__ = [
     "AggregateTypeError",
@@ -59,12 +59,12 @@ __all__ = [
 
 #: What needs Spark is imported on its first use: a plan is explained without it, at once.
 _ON_USE = {
-    "Flow": "headgate.runtime.flow",
-    "evaluate": "headgate.runtime.evaluate",
-    "session": "headgate.runtime.session",
-    "sinks": "headgate.runtime",
-    "sources": "headgate.runtime",
-    "table": "headgate.runtime.evaluate",
+    "Flow": "headgate.api.flow",
+    "evaluate": "headgate.api.evaluate",
+    "session": "headgate.api.session",
+    "sinks": "headgate.connect",
+    "sources": "headgate.connect",
+    "table": "headgate.api.evaluate",
 }
 
 

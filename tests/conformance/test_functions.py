@@ -15,8 +15,8 @@ import headgate as hg
 from headgate.aggregates import aggregate_names
 from headgate.lang import parse_query
 from headgate.plan import Catalog, Field, Source, bind
-from headgate.plan.spark_functions import FUNCTIONS, Kind
-from headgate.plan.types import UNKNOWN, type_of
+from headgate.plan.logical.spark_functions import FUNCTIONS, Kind
+from headgate.plan.logical.types import UNKNOWN, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -20,7 +20,7 @@ from tests.support import Row
 
 import headgate as hg
 from headgate import reference
-from headgate.operators.sql import bound, position, quoted, stacked
+from headgate.sql.text import bound, position, quoted, stacked
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ import headgate as hg
 from headgate import reference
 from headgate.lang import parse_query
 from headgate.plan import Aggregate, Catalog, Field, Node, Source, bind
-from headgate.plan.strategy import choose
+from headgate.plan.logical.strategy import choose
 from headgate.windows import Sliding
 
 if TYPE_CHECKING:

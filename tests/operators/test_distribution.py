@@ -9,8 +9,8 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 import headgate as hg
-from headgate.operators import numbering
-from headgate.runtime.packets import packets
+from headgate.bounded import numbering
+from headgate.connect.packets.packets import packets
 
 ROWS = 20_000
 CORES = 8

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlglot import exp
 
-from headgate.operators.estimates import tossed
-from headgate.operators.join_dropping import ShedSide
-from headgate.operators.join_look import Look
-from headgate.plan.nodes import Band, Field, Join, Source
-from headgate.shedding.join_cost import NOTHING, Shares
-from headgate.shedding.join_plan import PairSubset
+from headgate.plan.logical.nodes import Band, Field, Join, Source
+from headgate.shed.estimate.sql import tossed
+from headgate.shed.join.cost import NOTHING, Shares
+from headgate.shed.join.look import Look
+from headgate.shed.join.plan import PairSubset
+from headgate.shed.join.sql import ShedSide
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,9 +8,9 @@ import pytest
 from sqlglot import exp
 
 from headgate.aggregates import builtin
-from headgate.operators.quantiles import Quantile, Quantiles
-from headgate.operators.sql import THESE, queried
-from headgate.plan.nodes import Call
+from headgate.plan.logical.nodes import Call
+from headgate.shed.estimate.quantiles import Quantile, Quantiles
+from headgate.sql.text import THESE, queried
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

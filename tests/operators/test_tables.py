@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headgate.lang import parse_query
-from headgate.operators.tables import Table, shared_tables
 from headgate.plan import Catalog, Field, Source, bind
-from headgate.plan.stages import continuous
+from headgate.plan.stream.stages import continuous
+from headgate.sharing.tables import Table, shared_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

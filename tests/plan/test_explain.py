@@ -7,8 +7,8 @@ import pytest
 from headgate.errors import BindError, ScriptError
 from headgate.lang import parse_query, parse_script
 from headgate.plan import Catalog, Field, Node, Source, Strategy, bind
-from headgate.plan.explain import explain
-from headgate.plan.script import bind_script
+from headgate.plan.logical.explain import explain
+from headgate.plan.logical.script import bind_script
 
 PACKETS = tuple(
     Field(*column.split())

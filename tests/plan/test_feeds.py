@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.lang import parse_query
 from headgate.plan import Catalog, Field, Source, bind
-from headgate.plan.stages import continuous
+from headgate.plan.stream.stages import continuous
 
 COLUMNS = (Field("ts", "timestamp"), Field("src", "string"), Field("len", "int"))
 STREAMS = Catalog([Source("A", COLUMNS, "ts"), Source("B", COLUMNS, "ts"), Source("Still", COLUMNS)])

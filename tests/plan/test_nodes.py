@@ -13,8 +13,8 @@ from sqlglot.optimizer.annotate_types import annotate_types
 import headgate as hg
 from headgate.lang import StreamUnion, WindowClause, Windowed, parse_query
 from headgate.plan import Catalog, Field, Node, Project, Source, bind
-from headgate.plan.nodes import Filter
-from headgate.plan.spelling import Spelt
+from headgate.plan.logical.nodes import Filter
+from headgate.plan.logical.spelling import Spelt
 
 COLUMNS = (Field("ts", "timestamp"), Field("k", "string"), Field("x", "int"))
 CATALOG = Catalog(

@@ -7,7 +7,7 @@ import pytest
 from headgate.errors import Error
 from headgate.lang import parse_query
 from headgate.plan import Catalog, Field, Source, bind
-from headgate.plan.stages import Stage, continuous
+from headgate.plan.stream.stages import Stage, continuous
 from headgate.windows import Sliding
 
 COLUMNS = (Field("ts", "timestamp"), Field("src", "string"), Field("len", "int"))

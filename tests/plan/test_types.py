@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import parse_one
 
-from headgate.plan.types import type_of
+from headgate.plan.logical.types import type_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.lang import parse_query
 from headgate.plan import Aggregate, Catalog, Field, Named, Node, Project, Source, Union, bind
-from headgate.plan.scope import column
+from headgate.plan.logical.scope import column
 from headgate.progress import Punctuation, punctuation, reached
 
 MINUTE = 60_000_000

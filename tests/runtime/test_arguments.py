@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headgate as hg
-from headgate.runtime.packets import PacketSource
+from headgate.connect.packets.packets import PacketSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from tests.support import Row, assert_same, collected, frame
 
 import headgate as hg
 from headgate import reference
-from headgate.runtime.pieces import Piece, Read
+from headgate.connect.scan import Piece, Read
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from headgate.runtime.loop import Loop
+    from headgate.batch.loop import Loop
 
 #: By query, how far before its window its first tuple may lie: an answer of an answer reaches back further.
 WINDOWED = ["counts", "coarse", "tumbling", "filtered", "melded", "holistic", "ends", "nested", "by_start", "by_name"]

@@ -23,7 +23,7 @@ import headgate as hg
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from headgate.runtime.run import Run
+    from headgate.api.run import Run
 
 LOG = Path(__file__).parents[3] / "shared" / "data" / "zeek_conn.csv.gz"
 SCHEMA = pa.schema(

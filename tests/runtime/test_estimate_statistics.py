@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import headgate as hg
-from headgate.runtime.pieces import Piece, Read
+from headgate.connect.scan import Piece, Read
 
 if TYPE_CHECKING:
     from collections.abc import Callable

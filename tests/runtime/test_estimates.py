@@ -11,10 +11,10 @@ from tests.runtime.test_flow import told
 from tests.support import assert_same, collected
 
 import headgate as hg
-from headgate.operators.closing import answers
-from headgate.runtime.pieces import Piece, Read
-from headgate.runtime.run import Run
-from headgate.runtime.workload import sharing
+from headgate.api.run import Run
+from headgate.connect.scan import Piece, Read
+from headgate.incremental.close import answers
+from headgate.shed.learn.workload import sharing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from headgate.runtime.loop import Loop
+    from headgate.batch.loop import Loop
 
 SQL = (
     "SELECT k, count(*) AS n, sum(v) AS s, avg(v) AS a, max(v) AS hi, stddev(v) AS sd, sum(v) / count(*) AS r"
@@ -121,7 +121,7 @@ def test_closings_are_one_text_but_for_numbers(
             plans.append(re.sub(r"\d+", "", closed._jdf.queryExecution().optimizedPlan().toString()))
         return closed
 
-    monkeypatch.setattr("headgate.runtime.loop.answers", noted)
+    monkeypatch.setattr("headgate.batch.loop.answers", noted)
     folder = str(tmp_path / "tuples")
     for i in range(5):
         rows.where(f"ts DIV 60 = {i}").coalesce(1).write.mode("append").parquet(folder)
@@ -231,7 +231,7 @@ def test_what_is_shed_is_delivered_once(spark: SparkSession, tmp_path: Path, row
 
     batch = {"S": Read([Piece(rows.where("ts < 10"))])}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headgate.runtime.loop.reach", stop)
+        patch.setattr("headgate.batch.loop.reach", stop)
         with pytest.raises(InterruptedError):
             loop("q", "other").run(batch, 0)
     shed = spark.read.parquet(str(tmp_path / "shed")).collect()

@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 import headgate as hg
+from headgate.api.scripts import flow_of
 from headgate.cli.explain import explain_script
 from headgate.lang import parse_script
-from headgate.plan.script import bind_script
-from headgate.runtime.scripts import flow_of
+from headgate.plan.logical.script import bind_script
 
 if TYPE_CHECKING:
     from pathlib import Path

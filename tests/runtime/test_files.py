@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headgate.connect.files.bounded import format_of, read_files
 from headgate.errors import Error, SourceError
-from headgate.runtime.failures import plain_errors
-from headgate.runtime.files import format_of, read_files
+from headgate.spark.failures import plain_errors
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from headgate.api.run import Run
+    from headgate.connect.sources import Files
     from headgate.progress import Rule
-    from headgate.runtime.run import Run
-    from headgate.runtime.sources import Files
 
 Tuple = tuple[int, str, int]
 SCHEMA = "ts INT, k STRING, v INT"

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import headgate as hg
-from headgate.runtime import samples
-from headgate.runtime.footers import Looked, looked_at
+from headgate.batch import sample as samples
+from headgate.connect.files.footers import Looked, looked_at
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,14 +10,14 @@ import pytest
 from scipy.stats import chi2
 
 import headgate as hg
-from headgate.runtime.pieces import Piece, Read
-from headgate.runtime.shedding import Shedding
-from headgate.runtime.telling import status
-from headgate.runtime.workload import HELD, KEPT, LOOKING, OFFERED, PAIRS, with_joins
-from headgate.shedding.costs import Coefficients
-from headgate.shedding.join_plan import PairSample
-from headgate.shedding.join_sample import Coins
-from headgate.shedding.join_statistics import KEYS
+from headgate.connect.scan import Piece, Read
+from headgate.shed.join.plan import PairSample
+from headgate.shed.join.sample import Coins
+from headgate.shed.join.statistics import KEYS
+from headgate.shed.learn.costs import Coefficients
+from headgate.shed.learn.workload import HELD, KEPT, LOOKING, OFFERED, PAIRS, with_joins
+from headgate.shed.shedding import Shedding
+from headgate.shed.status import status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from headgate.runtime.loop import Loop
+    from headgate.batch.loop import Loop
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 SQL = (
@@ -173,7 +173,7 @@ def test_a_batch_that_is_run_again_leaves_out_the_same(
             loop = flow(streams, tmp_path / name, policies)._run()._loop
             if name == "crashed" and number == 1:
                 with monkeypatch.context() as patch:
-                    patch.setattr("headgate.runtime.loop.reach", crash)
+                    patch.setattr("headgate.batch.loop.reach", crash)
                     with pytest.raises(CrashError):
                         run(loop, streams, number)
                 loop = flow(streams, tmp_path / name, policies)._run()._loop
@@ -191,7 +191,7 @@ def test_where_only_some_look_the_sample_is_as_uniform(
     for number, rate in enumerate(rates):
         # Shares of those who look that fall and rise as rates do.
         plan = PairSample(rate, Coins(2, 3, 3 * rate, 2 * rate))
-        monkeypatch.setattr("headgate.runtime.join_shedding.sampled_always", lambda *_, plan=plan: plan)
+        monkeypatch.setattr("headgate.shed.join.drops.sampled_always", lambda *_, plan=plan: plan)
         loop = flow(streams, tmp_path, queries)._run()._loop
         run(loop, streams, number)
     samples = [delivered(loop, query) for query in queries]

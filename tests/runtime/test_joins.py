@@ -9,14 +9,14 @@ import pytest
 from tests.runtime.test_loop import SCHEMA, WITHIN, Rows, flow, loop_of
 
 import headgate as hg
-from headgate.runtime.pieces import Piece, Read
+from headgate.connect.scan import Piece, Read
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from headgate.runtime.loop import Loop
+    from headgate.batch.loop import Loop
 
 
 def kept(loop: Loop, stage: str) -> list[int]:

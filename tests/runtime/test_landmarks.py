@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from headgate.shedding.policy import Policy
+    from headgate.shed.policy import Policy
 
 SCHEMA = {"ts": "int", "k": "string", "v": "int"}
 TYPES = pa.schema([("ts", pa.int32()), ("k", pa.string()), ("v", pa.int32())])

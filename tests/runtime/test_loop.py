@@ -16,8 +16,8 @@ from tests.support import FUZZ, assert_same, collected, seeds
 
 import headgate as hg
 from headgate import reference
-from headgate.runtime.loop import Loop
-from headgate.runtime.pieces import Piece, Read
+from headgate.batch.loop import Loop
+from headgate.connect.scan import Piece, Read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -207,8 +207,8 @@ def test_a_flow_answers_as_evaluate_does(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int, seed: int
 ) -> None:
     # So that a few batches are enough for state to be merged.
-    monkeypatch.setattr("headgate.runtime.state._FOLDERS", 2)
-    monkeypatch.setattr("headgate.runtime.tuples._FOLDERS", 2)
+    monkeypatch.setattr("headgate.store.state._FOLDERS", 2)
+    monkeypatch.setattr("headgate.store.tuples._FOLDERS", 2)
     own = drawn(part, seed)
 
     def begun() -> Loop:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headgate.plan import Strategy
-    from headgate.shedding.policy import Policy
+    from headgate.shed.policy import Policy
 
 #: Names of columns: what SQL would read otherwise, what operators call columns of their own, and what only looks alike.
 COLUMNS = [

@@ -59,8 +59,8 @@ def test_one_that_commits_while_the_other_is_in_the_same_batch(place: Place, ste
             after.update(contents(place.checkpoint))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headgate.runtime.loop.reach", meanwhile)
-        patch.setattr("headgate.runtime.keeping.reach", meanwhile)
+        patch.setattr("headgate.batch.loop.reach", meanwhile)
+        patch.setattr("headgate.batch.retained.reach", meanwhile)
         with pytest.raises(StateError, match="has committed batch 1 of the checkpoint"):
             run(second, [1], BATCHES)
     del after["begun"]

@@ -9,20 +9,20 @@ import pytest
 from pyspark.sql import DataFrame
 
 import headgate as hg
-from headgate.operators.ingest import figure
-from headgate.runtime.pieces import Piece, Read
-from headgate.runtime.rhythm import Upkeep
-from headgate.runtime.shedding import Shedding
-from headgate.runtime.telling import status
-from headgate.runtime.workload import READ, REDUCED, SAMPLED, VALUES, WEIGHED, Load, Shed
-from headgate.shedding.costs import Coefficients
+from headgate.connect.scan import Piece, Read
+from headgate.incremental.reduce import figure
+from headgate.shed.learn.costs import Coefficients
+from headgate.shed.learn.upkeep import Upkeep
+from headgate.shed.learn.workload import READ, REDUCED, SAMPLED, VALUES, WEIGHED, Load, Shed
+from headgate.shed.shedding import Shedding
+from headgate.shed.status import status
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from headgate.runtime.loop import Loop
+    from headgate.batch.loop import Loop
 
 SQL = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 200, SLIDE 100, WA ts] FROM S GROUP BY k"
 LEAST = "SELECT count(*) AS n [RANGE 100, SLIDE 100, WA ts] FROM S"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
+from headgate.connect.packets.packets import packets
 from headgate.errors import Error
-from headgate.runtime.packets import packets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,10 +10,10 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from headgate.connect.packets.datasource import PacketStreamReader, RowRange
+from headgate.connect.packets.packets import PacketSource
+from headgate.connect.packets.rows import PacketRows
 from headgate.errors import Error
-from headgate.runtime.packet_rows import PacketRows
-from headgate.runtime.packet_source import PacketStreamReader, RowRange
-from headgate.runtime.packets import PacketSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,16 +16,16 @@ import pytest
 from tests.runtime.test_flow import told, until
 
 import headgate as hg
-from headgate.runtime.files import read_files
-from headgate.runtime.footers import _nanos_elsewhere
-from headgate.runtime.options import FINDING, FOLLOWING, FORMAT_OPTIONS
+from headgate.connect.files.bounded import read_files
+from headgate.connect.files.footers import _nanos_elsewhere
+from headgate.connect.files.options import FINDING, FOLLOWING, FORMAT_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-    from headgate.runtime.run import Run
+    from headgate.api.run import Run
 
 Rows = list[tuple[Any, ...]]
 CHUNKS = "SELECT min(v) AS lo, max(v) AS hi, sum(v) AS s, count(*) AS n [RANGE 7 rows, SLIDE 7 rows] FROM Main"

@@ -14,11 +14,11 @@ from tests.runtime.crashes import crash_at
 from tests.support import assert_same, collected
 
 import headgate as hg
+from headgate.batch.loop import Loop
+from headgate.connect.scan import Piece, Read
 from headgate.errors import Error, FlowError, SourceError, StateError
-from headgate.runtime.folder import Folder
-from headgate.runtime.loop import Loop
-from headgate.runtime.manifest import sealed, whole
-from headgate.runtime.pieces import Piece, Read
+from headgate.store.folder import Folder
+from headgate.store.manifest import sealed, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -203,7 +203,7 @@ def test_a_folder_that_cannot_be_written_leaves_the_last_commit(place: Place, ki
 
 
 def test_state_stays_small_however_long_a_flow_runs(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.runtime.state._FOLDERS", 3)  # So that what was merged is merged again, soon.
+    monkeypatch.setattr("headgate.store.state._FOLDERS", 3)  # So that what was merged is merged again, soon.
     monkeypatch.setitem(QUERIES, "tumbling", "SELECT count(*) AS n [RANGE 2, SLIDE 1, WA ts] FROM S")
     monkeypatch.setitem(QUERIES, "sliding", "SELECT k, sum(v) AS s [RANGE 480, SLIDE 40, WA ts] FROM S GROUP BY k")
     number, rows, step = 300 if "HEADGATE_SOAK" in os.environ else 20, 10, 40

@@ -8,11 +8,11 @@ import pytest
 from tests.support import assert_same, collected
 
 import headgate as hg
+from headgate.api.scripts import check_script, flow_of
+from headgate.connect.packets.packets import PacketSource
 from headgate.errors import Error, ProgressError, ScriptError, SourceError, WindowError
 from headgate.lang import parse_script
-from headgate.plan.script import Script, bind_script
-from headgate.runtime.packets import PacketSource
-from headgate.runtime.scripts import check_script, flow_of
+from headgate.plan.logical.script import Script, bind_script
 
 if TYPE_CHECKING:
     from pathlib import Path

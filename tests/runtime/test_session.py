@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headgate.api import session as module
+from headgate.api.session import java_home, session
 from headgate.errors import Error
-from headgate.runtime import session as module
-from headgate.runtime.session import java_home, session
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -70,7 +70,7 @@ def crash(spark: SparkSession, files: str, checkpoint: Path) -> None:
             raise CrashError
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headgate.runtime.loop.reach", stop)
+        patch.setattr("headgate.batch.loop.reach", stop)
         with pytest.raises(hg.FlowError, match="CrashError"):
             answers(spark, files, checkpoint)
 

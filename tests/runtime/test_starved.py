@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headgate as hg
-from headgate.operators.ingest import figure
-from headgate.runtime.shedding import Shedding
-from headgate.shedding.join_plan import restored
-from headgate.shedding.join_statistics import Seen
+from headgate.incremental.reduce import figure
+from headgate.shed.join.plan import restored
+from headgate.shed.join.statistics import Seen
+from headgate.shed.shedding import Shedding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
-    from headgate.runtime.loop import Loop
-    from headgate.shedding.policy import Policy
+    from headgate.batch.loop import Loop
+    from headgate.shed.policy import Policy
 
 AGGREGATE = "SELECT {k} count(*) AS n, sum(v) AS s [RANGE 10, SLIDE 5, WA ts] FROM S{g}"
 JOIN = "SELECT a.ts AS x, b.ts AS y, a.v FROM S AS a [RANGE 10, WA ts], S AS b [RANGE 5, WA ts] WHERE a.k = b.k"

@@ -19,9 +19,9 @@ from tests.runtime.test_flow import COUNTS, FILES, arrive, files, flow_over, nex
 
 import headgate as hg
 from headgate.cli.watch import _cells, batch_line
-from headgate.runtime.status import plain
-from headgate.runtime.times import iso
-from headgate.shedding.costs import Coefficients
+from headgate.observe.status import plain
+from headgate.observe.times import iso
+from headgate.shed.learn.costs import Coefficients
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from headgate.runtime.run import Run
+    from headgate.api.run import Run
 
 
 class Heard(StreamingQueryListener):

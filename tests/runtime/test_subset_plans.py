@@ -11,15 +11,15 @@ from tests.support import Row, assert_same, collected, frame, seeds
 
 import headgate as hg
 from headgate import reference
-from headgate.runtime.pieces import Piece, Read
-from headgate.shedding.policy import Subset
+from headgate.connect.scan import Piece, Read
+from headgate.shed.policy import Subset
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from headgate.shedding.policy import Policy
+    from headgate.shed.policy import Policy
 
 SCHEMA = {"ts": "bigint", "k": "int", "g": "int", "v": "int"}
 TUPLES, LENGTH, DISORDER = 2_500, 2_000, 40

@@ -9,8 +9,8 @@ import pytest
 from tests.support import assert_same, collected
 
 import headgate as hg
+from headgate.connect.scan import Piece, Read
 from headgate.errors import FlowError, WindowError
-from headgate.runtime.pieces import Piece, Read
 
 if TYPE_CHECKING:
     from pathlib import Path

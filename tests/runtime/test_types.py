@@ -8,18 +8,18 @@ import pytest
 from tests.support import assert_same, collected
 
 import headgate as hg
+from headgate.connect.scan import Piece, Read
 from headgate.errors import StateError
-from headgate.runtime.folder import Folder
-from headgate.runtime.manifest import sealed, whole
-from headgate.runtime.pieces import Piece, Read
+from headgate.store.folder import Folder
+from headgate.store.manifest import sealed, whole
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from headgate.batch.loop import Loop
     from headgate.progress import Rule
-    from headgate.runtime.loop import Loop
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 DDL = "ts INT, u INT, k STRING, v INT, router STRING, done BOOLEAN"

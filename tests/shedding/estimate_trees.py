@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import linprog
 
-from headgate.shedding.tree import Kind, Node, Query, Segment, Stream, Trees
+from headgate.shed.estimate.tree import Kind, Node, Query, Segment, Stream, Trees
 
 
 def random_trees(seed: int, queries: int, streams: int = 1, depth: int = 3) -> Trees:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.shedding.join_cost import JoinCosts, Outcome, Shares
+from headgate.shed.join.cost import JoinCosts, Outcome, Shares
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

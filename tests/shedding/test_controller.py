@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import FlowError
-from headgate.shedding.controller import Controller, Event, overload
-from headgate.shedding.costs import Coefficients, CostModel
-from headgate.shedding.statistics import Arrived, Statistics
+from headgate.shed.controller import Controller, Event, overload
+from headgate.shed.learn.costs import Coefficients, CostModel
+from headgate.shed.learn.statistics import Arrived, Statistics
 
 TARGET = 5.0
 TRUE = Coefficients(

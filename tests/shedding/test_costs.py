@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
-from headgate.shedding.costs import Coefficients, CostModel, Observation, fitted
+from headgate.shed.learn.costs import Coefficients, CostModel, Observation, fitted
 
 TRUE = Coefficients(0.5, {"tuples read": 4e-7, "tuples joined": 2e-6, "groups closed": 0.05})
 USUAL = {"tuples read": 2e6, "tuples joined": 5e5, "groups closed": 15.0}

@@ -21,7 +21,7 @@ from benchmarks.drop_simulation import Simulation
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.shedding.subset_plan import Tree, needed_drop
+from headgate.shed.subset.plan import Tree, needed_drop
 
 #: A batch of ten is a hundredth of the answers.
 UNITS = 1_000

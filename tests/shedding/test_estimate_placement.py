@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.shedding.estimate_trees import changed, least_load, random_trees
 
 from headgate.errors import FlowError
-from headgate.shedding.placement import place
-from headgate.shedding.tree import Kind, Node, Query, Segment, Stream, Trees
+from headgate.shed.estimate.placement import place
+from headgate.shed.estimate.tree import Kind, Node, Query, Segment, Stream, Trees
 
 SHARED = Trees((Stream("S", 100, (Segment("A", 1, 1, (Query("q1", cost=1), Query("q2", cost=1))),)),))
 

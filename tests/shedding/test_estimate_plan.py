@@ -13,9 +13,9 @@ from scipy.optimize import NonlinearConstraint, minimize
 from tests.shedding.estimate_trees import changed, least_error, random_trees, subsets
 
 from headgate.errors import FlowError
-from headgate.shedding.estimate_plan import Budget, EstimatePlan, estimate_plan
-from headgate.shedding.rates import error_constant
-from headgate.shedding.tree import Kind, Query, Segment, Stream, Trees
+from headgate.shed.estimate.plan import Budget, EstimatePlan, estimate_plan
+from headgate.shed.estimate.rates import error_constant
+from headgate.shed.estimate.tree import Kind, Query, Segment, Stream, Trees
 
 MAIN = Trees(
     (

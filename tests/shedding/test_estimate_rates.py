@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import FlowError
-from headgate.shedding.rates import Rates, error, error_constant, group_constant, needed, target_rates
-from headgate.shedding.tree import Kind, Query
+from headgate.shed.estimate.rates import Rates, error, error_constant, group_constant, needed, target_rates
+from headgate.shed.estimate.tree import Kind, Query
 
 constants = st.floats(0.001, 1.0)
 weights = st.floats(0.1, 10.0)

@@ -18,7 +18,7 @@ from scipy import stats
 from headgate.aggregates import AggregateFunction, builtin
 from headgate.aggregates.builtin import COUNT_ROWS
 from headgate.errors import FlowError
-from headgate.shedding.estimators import Estimator, Shares, estimator, quantile_shares, samplable
+from headgate.shed.estimate.estimators import Estimator, Shares, estimator, quantile_shares, samplable
 
 Floats: TypeAlias = NDArray[np.float64]
 Answers: TypeAlias = dict[str, Floats]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.shedding.join_simulation import Floats, poisson, zipf
 
 from headgate.errors import FlowError
-from headgate.shedding.join_eviction import Kept, evicted
-from headgate.shedding.join_keys import KeyLoads, KeyRates, key_loads
+from headgate.shed.join.eviction import Kept, evicted
+from headgate.shed.join.keys import KeyLoads, KeyRates, key_loads
 
 WINDOWS = {"left": 6.0, "right": 4.0}
 Order = Callable[[Kept], float]

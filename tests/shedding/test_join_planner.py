@@ -10,20 +10,20 @@ import pytest
 from headgate.errors import FlowError, WindowError
 from headgate.lang import parse_query
 from headgate.plan import Catalog, Field, Source, bind
-from headgate.plan.stages import Continuous, continuous
-from headgate.shedding.join_cost import EVERYTHING, NOTHING, Shares
-from headgate.shedding.join_keys import KeyLoads, KeyRates, key_loads
-from headgate.shedding.join_plan import PairSubset, restored
-from headgate.shedding.join_planner import (
+from headgate.plan.stream.stages import Continuous, continuous
+from headgate.shed.join.cost import EVERYTHING, NOTHING, Shares
+from headgate.shed.join.keys import KeyLoads, KeyRates, key_loads
+from headgate.shed.join.plan import PairSubset, restored
+from headgate.shed.join.planner import (
     dropped_always,
     sampled_always,
     sampled_within,
     within_room,
     within_time,
 )
-from headgate.shedding.join_statistics import JoinStatistics, Seen
-from headgate.shedding.join_work import Prices, work
-from headgate.shedding.policy import METHODS, Sample, Subset, check_policy, estimate, sample, subset
+from headgate.shed.join.statistics import JoinStatistics, Seen
+from headgate.shed.join.work import Prices, work
+from headgate.shed.policy import METHODS, Sample, Subset, check_policy, estimate, sample, subset
 
 PRICES = Prices(looking=1e-6, kept=2e-6, held=5e-7, pair=1e-6)
 

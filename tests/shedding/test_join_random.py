@@ -12,8 +12,8 @@ from scipy.optimize import linprog, minimize_scalar
 from tests.shedding.join_simulation import Floats, poisson, shed_join
 
 from headgate.errors import FlowError, WindowError
-from headgate.shedding.join_cost import EVERYTHING, NOTHING, JoinCosts, JoinLoad, Shares, outcome
-from headgate.shedding.join_random import STRATEGIES, coin_flipping, insert_no_probe, probe_no_insert
+from headgate.shed.join.cost import EVERYTHING, NOTHING, JoinCosts, JoinLoad, Shares, outcome
+from headgate.shed.join.random import STRATEGIES, coin_flipping, insert_no_probe, probe_no_insert
 
 rates = st.floats(0.5, 5000)
 windows = st.floats(0.1, 600)

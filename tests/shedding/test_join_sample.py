@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from tests.shedding.join_simulation import Bools, Floats, poisson, zipf
 
 from headgate.errors import FlowError
-from headgate.shedding.join_coins import (
+from headgate.shed.join.coins import (
     CIRCLE,
     PARTS,
     bucket,
@@ -29,9 +29,9 @@ from headgate.shedding.join_coins import (
     slots,
     success,
 )
-from headgate.shedding.join_cost import JoinCosts
-from headgate.shedding.join_keys import KeyLoads, KeyRates, key_loads
-from headgate.shedding.join_sample import Coins, by_slots_cost, looking_for, sample, slots_for
+from headgate.shed.join.cost import JoinCosts
+from headgate.shed.join.keys import KeyLoads, KeyRates, key_loads
+from headgate.shed.join.sample import Coins, by_slots_cost, looking_for, sample, slots_for
 
 places = st.integers(0, CIRCLE - 1)
 rates = st.floats(1e-6, 1)

@@ -19,10 +19,10 @@ from headgate.reference.join_optimum import (
     most_of_whole_tuples,
     pairs,
 )
-from headgate.shedding.join_cost import EVERYTHING, NOTHING, JoinCosts, JoinLoad, Outcome, outcome
-from headgate.shedding.join_keys import KeyLoads, KeyRates, key_loads
-from headgate.shedding.join_random import probe_no_insert
-from headgate.shedding.join_semantic import KeyPlan, by_keys
+from headgate.shed.join.cost import EVERYTHING, NOTHING, JoinCosts, JoinLoad, Outcome, outcome
+from headgate.shed.join.keys import KeyLoads, KeyRates, key_loads
+from headgate.shed.join.random import probe_no_insert
+from headgate.shed.join.semantic import KeyPlan, by_keys
 
 COSTS = JoinCosts(update=1e-2, probe=1e-5, produce=2e-5)
 KEYS = 500

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headgate.shedding.join_stock import Stock, Stretch
+from headgate.shed.join.stock import Stock, Stretch
 
 
 def stretch(number: int, tuples: float = 100.0, taken: float = 1.0) -> Stretch:

@@ -7,12 +7,12 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.shedding.controller import Controller, overload
-from headgate.shedding.costs import CostModel
-from headgate.shedding.estimate_plan import Budget, estimate_plan
-from headgate.shedding.statistics import Arrived, Passed, Statistics, Summed
-from headgate.shedding.subset_plan import Step, SubsetQuery, Tree, plan
-from headgate.shedding.tree import Query, Segment, Stream, Trees
+from headgate.shed.controller import Controller, overload
+from headgate.shed.estimate.plan import Budget, estimate_plan
+from headgate.shed.estimate.tree import Query, Segment, Stream, Trees
+from headgate.shed.learn.costs import CostModel
+from headgate.shed.learn.statistics import Arrived, Passed, Statistics, Summed
+from headgate.shed.subset.plan import Step, SubsetQuery, Tree, plan
 from headgate.windows import Sliding
 
 seconds = st.floats(1e-9, 1e9)

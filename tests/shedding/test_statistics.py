@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.shedding.statistics import Arrived, Passed, Smoothed, Statistics, Summed, Values
+from headgate.shed.learn.statistics import Arrived, Passed, Smoothed, Statistics, Summed, Values
 
 HALF_LIFE = 4.0
 KEEP = 0.5 ** (1 / HALF_LIFE)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from headgate.errors import FlowError
 from headgate.reference import evaluate
-from headgate.shedding.subset_groups import Piece, Shares
-from headgate.shedding.subset_rules import pipeline
+from headgate.shed.subset.groups import Piece, Shares
+from headgate.shed.subset.rules import pipeline
 from headgate.windows import Sliding
 
 windows = st.builds(Sliding, st.integers(1, 9), st.integers(1, 7), st.just("ts"), st.integers(-4, 4))

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import FlowError
-from headgate.shedding.ledger import Ledger, decide, keep_ranges
-from headgate.shedding.subset_rules import early_share, fan_out, pipeline, single
+from headgate.shed.subset.ledger import Ledger, decide, keep_ranges
+from headgate.shed.subset.rules import early_share, fan_out, pipeline, single
 from headgate.windows import Sliding
 
 windows = st.builds(Sliding, st.integers(1, 9), st.integers(1, 7), st.just("ts"), st.integers(-4, 4))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import Error, FlowError
-from headgate.shedding.ledger import Ledger, decide, keep_ranges
-from headgate.shedding.subset_plan import Drop, Step, SubsetPlan, SubsetQuery, Tree, needed_drop, plan, saving
+from headgate.shed.subset.ledger import Ledger, decide, keep_ranges
+from headgate.shed.subset.plan import Drop, Step, SubsetPlan, SubsetQuery, Tree, needed_drop, plan, saving
 from headgate.windows import Landmark, Sliding
 
 

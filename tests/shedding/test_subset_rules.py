@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from headgate.errors import Error, FlowError, WindowError
 from headgate.lang import parse_query
 from headgate.plan import Catalog, Field, Source, bind
-from headgate.plan.stages import continuous
-from headgate.shedding.subset_rules import Grid, before, chain, early_share, fan_out, pipeline, single
+from headgate.plan.stream.stages import continuous
+from headgate.shed.subset.rules import Grid, before, chain, early_share, fan_out, pipeline, single
 from headgate.windows import Landmark, Number, Sliding, TupleSlide
 
 A0, A1, A2 = Sliding(4, 1, "ts"), Sliding(3, 2, "ts"), Sliding(3, 3, "ts")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headgate.progress import closed, opened
 from headgate.reference import evaluate
 from headgate.reference.window_drop import Marked, aggregate, select, window_drop
-from headgate.shedding.ledger import Ledger, decide, keep_ranges
+from headgate.shed.subset.ledger import Ledger, decide, keep_ranges
 from headgate.windows import Sliding
 
 Answers = dict[int, Any]

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from headgate.errors import Error
-from headgate.plan.strategy import Strategy
+from headgate.plan.logical.strategy import Strategy
 
 __all__ = ["app", "main"]
 

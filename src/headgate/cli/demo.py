@@ -7,13 +7,13 @@ from time import perf_counter
 
 from pyspark.sql import functions as F
 
+from headgate.api.evaluate import answer, catalog_of
 from headgate.cli.engine import engine, progress
 from headgate.cli.rows import as_text, draw_table
+from headgate.connect.packets.packets import packets
 from headgate.lang import parse_query
 from headgate.plan import bind
-from headgate.plan.explain import explain
-from headgate.runtime.evaluate import answer, catalog_of
-from headgate.runtime.packets import packets
+from headgate.plan.logical.explain import explain
 
 SQL = """\
 SELECT srcIP, count(*) AS packets, sum(len) AS bytes [RANGE 5 minutes, SLIDE 1 minute, WA ts]

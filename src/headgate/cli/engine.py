@@ -12,10 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from headgate.api.session import session
+from headgate.connect.files.bounded import format_of, read_files
 from headgate.errors import Error
-from headgate.runtime.failures import plain_errors
-from headgate.runtime.files import format_of, read_files
-from headgate.runtime.session import session
+from headgate.spark.failures import plain_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,19 +8,19 @@ from sqlglot import exp
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
+from headgate.api.script_checks import check_written
 from headgate.cli.inputs import paths_by_name, read_text
 from headgate.errors import BindError, ScriptError
 from headgate.lang import Option, parse_query, parse_script, to_sql
 from headgate.lang.dialect import Headgate
 from headgate.plan import Catalog, bind
-from headgate.plan.catalog import names_read
-from headgate.plan.explain import explain, explain_query, explain_sink, explain_stream
-from headgate.plan.script import bind_script
-from headgate.runtime.script_checks import check_written
+from headgate.plan.logical.catalog import names_read
+from headgate.plan.logical.explain import explain, explain_query, explain_sink, explain_stream
+from headgate.plan.logical.script import bind_script
 
 if TYPE_CHECKING:
     from headgate.plan import Strategy
-    from headgate.plan.script import Script, ScriptQuery, ScriptSink, ScriptStream, ScriptTable
+    from headgate.plan.logical.script import Script, ScriptQuery, ScriptSink, ScriptStream, ScriptTable
 
 
 def explain_file(file: str, streams: list[str], tables: list[str], strategy: Strategy | None) -> None:
@@ -89,8 +89,8 @@ def _catalog(query: exp.Expr, paths: dict[str, str], tables: dict[str, str]) -> 
             f"the columns of {', '.join(read)} are not known: add {options}, or explain a script with"
             " CREATE STREAM ... SCHEMA (...)"
         )
+    from headgate.api.evaluate import catalog_of
     from headgate.cli.engine import check_paths, engine, opened
-    from headgate.runtime.evaluate import catalog_of
 
     check_paths(paths | tables)
     with engine() as spark:

@@ -6,13 +6,13 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from headgate.api.evaluate import answer, catalog_of
 from headgate.cli.engine import check_paths, engine, opened, progress
 from headgate.cli.inputs import paths_by_name, query_text
 from headgate.cli.rows import output_format, print_csv, print_json, print_table, write_files
 from headgate.errors import SourceError
 from headgate.lang import parse_query
 from headgate.plan import Strategy, bind
-from headgate.runtime.evaluate import answer, catalog_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,11 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from headgate.cli.engine import progress
+from headgate.connect.files.bounded import FORMATS
 from headgate.errors import SourceError
-from headgate.operators.sql import quoted
-from headgate.plan.nodes import WINDOW_START
-from headgate.plan.words import counted
-from headgate.runtime.files import FORMATS
+from headgate.plan.logical.nodes import WINDOW_START
+from headgate.plan.logical.render import counted
+from headgate.sql.text import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

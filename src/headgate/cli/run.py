@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headgate.api.run import AVAILABLE_NOW, as_trigger
+from headgate.api.scripts import check_script, flow_of
 from headgate.cli import failed
 from headgate.cli.engine import engine
 from headgate.cli.explain import sink_words, stream_line, table_line
@@ -18,17 +20,15 @@ from headgate.cli.inputs import read_text
 from headgate.cli.watch import view
 from headgate.errors import Error, FlowError, ScriptError
 from headgate.lang import parse_script
-from headgate.plan.script import bind_script
-from headgate.runtime.run import AVAILABLE_NOW, as_trigger
-from headgate.runtime.scripts import check_script, flow_of
-from headgate.shedding.controller import Overload, overload
+from headgate.plan.logical.script import bind_script
+from headgate.shed.controller import Overload, overload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from headgate.plan.script import Script
-    from headgate.runtime.run import Run
+    from headgate.api.run import Run
+    from headgate.plan.logical.script import Script
 
 _PAUSE = 0.25
 

@@ -1,8 +1,8 @@
 """Logical plans: what a query computes, its names and types checked, and how it is best computed."""
 
-from headgate.plan.bind import bind
-from headgate.plan.catalog import Catalog
-from headgate.plan.nodes import (
+from headgate.plan.logical.bind import bind
+from headgate.plan.logical.catalog import Catalog
+from headgate.plan.logical.nodes import (
     Aggregate,
     Band,
     Call,
@@ -18,7 +18,7 @@ from headgate.plan.nodes import (
     Source,
     Union,
 )
-from headgate.plan.strategy import Choice, Strategy, choose
+from headgate.plan.logical.strategy import Choice, Strategy, choose
 
 __all__ = [
     "Aggregate",

@@ -9,7 +9,7 @@ from functools import singledispatch
 
 from sqlglot import exp
 
-from headgate.plan.nodes import (
+from headgate.plan.logical.nodes import (
     ROW_NUM,
     Aggregate,
     Band,

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from headgate.errors import ParseError, ProgressError
 from headgate.given import checked, settled, whole
 from headgate.lang import Length, Progress, parse_length, to_sql
-from headgate.plan.types import UNKNOWN, is_numeric, is_time
+from headgate.plan.logical.types import UNKNOWN, is_numeric, is_time
 from headgate.windows import Number
 
 Span: TypeAlias = str | timedelta | float | Decimal | Number

@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 
 from headgate.aggregates import UserAggregate
-from headgate.plan.nodes import Call
+from headgate.plan.logical.nodes import Call
 from headgate.reference.scalar import evaluate, truth
 
 Row = Mapping[str, Any]

@@ -28,8 +28,8 @@ from headgate.plan import (
     Union,
     bind,
 )
-from headgate.plan.nodes import ROW_NUM, WINDOW_END, WINDOW_START
-from headgate.plan.unfiltered import unfiltered
+from headgate.plan.logical.nodes import ROW_NUM, WINDOW_END, WINDOW_START
+from headgate.plan.logical.unfiltered import unfiltered
 from headgate.reference.aggregates import aggregate, order_key
 from headgate.reference.scalar import evaluate as value_of
 from headgate.reference.scalar import truth

@@ -1,0 +1,1 @@
+"""A whole input at once: logical nodes carried out as DataFrame operations."""

@@ -1,0 +1,1 @@
+"""Files as streams and as bounded inputs."""

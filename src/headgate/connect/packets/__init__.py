@@ -1,0 +1,1 @@
+"""Network packets that are made up by rule."""

@@ -1,0 +1,1 @@
+"""What is said of a flow to those who watch it."""

@@ -1,0 +1,160 @@
+"""What a flow consists of in words: its streams, its sinks, and what it keeps between two batches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from headgate.aggregates import UserAggregate
+from headgate.batch.propagate import kept_by
+from headgate.connect.sinks import CallSink, FormatSink, ParquetSink, TableSink
+from headgate.connect.sources import Files
+from headgate.incremental.hold import HeldByKey, HeldByPartition, HeldByTuple
+from headgate.incremental.match import Side
+from headgate.lang.units import MICROSECONDS
+from headgate.plan.logical import render as words
+from headgate.plan.logical.nodes import Aggregate, Band, Join, SameWindow
+
+if TYPE_CHECKING:
+    from headgate.incremental.hold import Held
+    from headgate.plan.stream.stages import Stage
+    from headgate.progress import Rule
+    from headgate.sharing.tables import Table
+    from headgate.windows import Number
+
+_LABEL = 10
+_NAME = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)`")
+
+
+def called(source: object) -> str:
+    """What a stream or a table is read from."""
+    if isinstance(source, Files):
+        return source.format
+    if (streaming := getattr(source, "isStreaming", None)) is not None:
+        return "a streaming DataFrame" if streaming else "a DataFrame"
+    return type(source).__name__.lower()
+
+
+def place(sink: object) -> tuple[str, str | None]:
+    """What a sink is called, and where it is, if it is anywhere."""
+    match sink:
+        case ParquetSink(path=path):
+            return "parquet", path
+        case FormatSink(format=format_, options=options):
+            return format_, str(options["path"]) if "path" in options else None
+        case TableSink(table=table):
+            return "table", table
+        case CallSink(function=function):
+            return f"the function {getattr(function, '__name__', type(function).__name__)}", None
+    return type(sink).__name__.removesuffix("Sink").lower(), None
+
+
+def promise(rule: Rule | None) -> str:
+    """What is promised of a stream's progress, as a script writes it.
+
+    >>> from headgate.progress import progress
+    >>> promise(progress("ts", within="10 seconds", by="router", idle="1 minute"))
+    'PROGRESS ON ts WITHIN 10 seconds BY router IDLE 1 minute'
+    """
+    if rule is None:
+        return ""
+    said = [f"PROGRESS ON {words.name(rule.attr)}"]
+    if rule.within is not None:
+        said.append(f"WITHIN {words.number(rule.within) if rule.numeric else _time(rule.within)}")
+    if rule.ordered:
+        said.append("ORDERED")
+    if rule.slack_rows is not None:
+        said.append(f"SLACK {words.counted(rule.slack_rows, 'rows')}")
+    if rule.punctuated_by is not None:
+        said.append(f"PUNCTUATED BY {words.name(rule.punctuated_by)}")
+    if rule.by is not None:
+        said.append(f"BY {words.name(rule.by)}")
+    if rule.idle is not None:
+        said.append(f"IDLE {_time(rule.idle)}")
+    return " ".join(said)
+
+
+def table_text(table: Table) -> str:
+    """A table of partials: who shares it, its keys, how long its panes are, and which calls it is for."""
+    stages = [member.stage for member in table.members]
+    own = stages[0].aggregate
+    assert own is not None
+    attribute = stages[0].window.attr
+    panes = f"{words.length(table.length, attribute, own.input)} long"
+    if table.eager is not None:
+        long, step = (words.length(n, attribute, own.input) for n in (table.eager.range, table.eager.slide))
+        panes = f"whole windows: {long} long, every {step.removeprefix('1 ')}"
+    elif own.window is None:
+        panes = f"one for each value of {words.name(attribute)}"
+    lines = [(f.stream, f"by {', '.join(map(_plain, f.keys))}" if f.keys else "as a whole") for f in table.feeds]
+    return _section(
+        f"Table {table.number}, kept for {', '.join(stage.name for stage in stages)}",
+        [
+            ("of", "; ".join(f"{stream} {keys}" for stream, keys in lines)),
+            ("panes", panes),
+            ("calls", ", ".join(_calls(table, own))),
+        ],
+    )
+
+
+def _calls(table: Table, own: Aggregate) -> list[str]:
+    """The calls that a table is for, each once."""
+    if table.values:
+        return [f"{words.call(call, own.input)}, from a count for each value" for call in table.values]
+    if table.state is not None:
+        return [words.call(table.state, own.input)]
+    found = [
+        words.call(call, member.stage.aggregate.input)
+        for member in table.members
+        if member.stage.aggregate is not None
+        for call in member.stage.aggregate.calls
+        if call.bounded and not isinstance(call.function, UserAggregate)
+    ]
+    return list(dict.fromkeys(found)) or ["none: which groups there are"]
+
+
+def kept_text(stage: Stage) -> str:
+    """The tuples that a stage keeps, and for how long."""
+    return _section(f"Tuples, kept for {stage.name}", [_kept(held) for held in kept_by(stage)])
+
+
+def _kept(held: Side | Held) -> tuple[str, str]:
+    match held:
+        case Side(node=node, which=which):
+            return which, _reach(node, held)
+        case HeldByKey(node=below) | HeldByTuple(node=Aggregate(input=below)):
+            return "all", f"for {words.length(held.range, held.attribute, below)} of {words.name(held.attribute)}"
+        case HeldByPartition():
+            return "all", "while a window that is open has them"
+    raise TypeError(f"no words for {type(held).__name__}")
+
+
+def _reach(node: Join, side: Side) -> str:
+    """How long the tuples of a side of a join can still meet others."""
+    left, found = side.which == "left", []
+    for condition in node.conditions:
+        own = condition.left if left else condition.right
+        match condition:
+            case Band(before=before, after=after):
+                long = words.length(after if left else before, own, side.plan)
+                found.append(f"for {long} of {words.name(own)}")
+            case SameWindow(size=size):
+                long = words.length(size, own, side.plan)
+                found.append(f"until the window of {long} of {words.name(own)} is over")
+    return ", or ".join(found)
+
+
+def _section(title: str, lines: Iterable[tuple[str, str]]) -> str:
+    return "\n".join([title, *(f"  {label:{_LABEL}}{text}" for label, text in lines)])
+
+
+def _plain(sql: str) -> str:
+    """Spark SQL without the quotes that names do not need."""
+    return _NAME.sub(r"\1", sql)
+
+
+def _time(microseconds: Number) -> str:
+    """A time with the largest unit that leaves no rest."""
+    unit = next(u for u in reversed(MICROSECONDS) if microseconds % MICROSECONDS[u] == 0)
+    return words.counted(int(microseconds / MICROSECONDS[unit]), unit)

@@ -1,0 +1,1 @@
+"""The logical plan: a query bound, checked and explained."""

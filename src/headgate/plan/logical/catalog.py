@@ -1,0 +1,78 @@
+"""The streams that queries may name, with their columns."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+
+from sqlglot import exp
+
+from headgate.aggregates import aggregate_names
+from headgate.errors import BindError
+from headgate.plan.logical.nodes import Node, Source
+from headgate.plan.logical.spark_functions import FUNCTIONS, Kind
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that is not known: the nearest one, or all of them.
+
+    >>> did_you_mean("scrIP", ["srcIP", "len"])
+    'did you mean srcIP?'
+    """
+    known = list(known)
+    if near := nearest(name, known):
+        return f"did you mean {near}?"
+    return f"there are {', '.join(known)}" if known else "there are none"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The name that another is most likely a misspelling of, if there is one.
+
+    >>> nearest("cuont", ["sum", "count"])
+    'count'
+    """
+    lower = {k.lower(): k for k in known}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.65)
+    return lower[near[0]] if near else None
+
+
+def names_read(query: exp.Expr) -> list[str]:
+    """What a query reads by name, each once, without the parts of its own that WITH names."""
+    own = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
+    return list(dict.fromkeys(t.name for t in query.find_all(exp.Table) if t.name.lower() not in own))
+
+
+class Catalog:
+    """The known streams by name, in any case of letters; `knows` tells of functions that only Spark has.
+
+    >>> Catalog([Source("Main", ())]).relation("main").name
+    'Main'
+    """
+
+    def __init__(self, streams: Iterable[Source], knows: Callable[[str], bool] = lambda _: False) -> None:
+        self._relations: dict[str, tuple[str, Node]] = {s.name.lower(): (s.name, s) for s in streams}
+        self._knows = knows
+
+    def relation(self, name: str) -> Node:
+        """The stream (or named SELECT) of this name, or a BindError that names the nearest."""
+        try:
+            return self._relations[name.lower()][1]
+        except KeyError:
+            hint = did_you_mean(name, (known for known, _ in self._relations.values()))
+            raise BindError(f"unknown stream {name}: {hint}") from None
+
+    def extended(self, name: str, node: Node) -> Catalog:
+        """A catalog with one more relation, as WITH adds it for one SELECT."""
+        more = Catalog((), self._knows)
+        more._relations = {**self._relations, name.lower(): (name, node)}
+        return more
+
+    @property
+    def functions(self) -> list[str]:
+        """The functions that an expression may hold, without any of the user's own in Spark."""
+        spark = (name for name, kind in FUNCTIONS.items() if kind in (Kind.SCALAR, Kind.AGGREGATE))
+        return [*spark, *aggregate_names()]
+
+    def has_function(self, name: str) -> bool:
+        """Whether a function of this name, in lower case, is Spark's, ours, or known to who made the catalog."""
+        return name in FUNCTIONS or name in aggregate_names() or self._knows(name)

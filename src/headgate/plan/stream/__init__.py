@@ -1,0 +1,1 @@
+"""A query as a flow runs it: stages, and the ways by which tuples come into them."""

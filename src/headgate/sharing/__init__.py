@@ -1,0 +1,1 @@
+"""Partials that queries share: tables, their layout, and the levels that they belong to."""

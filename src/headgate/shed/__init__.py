@@ -1,0 +1,1 @@
+"""What to leave out when more arrives than can be processed."""

@@ -1,0 +1,1 @@
+"""Answers from samples: rates, estimators, limits."""

@@ -1,0 +1,1 @@
+"""Joins of which a part is left out."""

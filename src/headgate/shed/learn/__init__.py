@@ -1,0 +1,1 @@
+"""What is learned of streams, costs and upkeep."""

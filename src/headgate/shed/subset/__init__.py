@@ -1,0 +1,1 @@
+"""Whole windows and groups that are dropped."""

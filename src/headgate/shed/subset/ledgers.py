@@ -1,0 +1,230 @@
+"""The windows and groups that queries under `subset` drop: decided before their first tuple, kept until they close."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from headgate.incremental.close import Closing, Fate
+from headgate.plan.logical.nodes import ROW_NUM
+from headgate.progress.place import read
+from headgate.shed.policy import Subset, shed_join
+from headgate.shed.subset.dropped import Dropped, Run
+from headgate.shed.subset.groups import Piece, Shares
+from headgate.shed.subset.ledger import Ledger, decide
+from headgate.shed.subset.needs import Range, merged, without
+from headgate.shed.subset.rules import chain, droppable, early_share, pipeline
+
+if TYPE_CHECKING:
+    from headgate.plan.stream.stages import Continuous, Stage
+    from headgate.shed.policy import Policy
+    from headgate.store.manifest import Manifest
+    from headgate.windows import Number, Sliding
+
+#: A stream, and whether its tuples are counted, or else placed where they say.
+Axis = tuple[str, bool]
+#: The first and the last place of what a batch holds.
+Spans = Mapping[Axis, tuple["Number", "Number"]]
+
+
+class Subsets:
+    """The ledgers of queries that drop windows, and the shares of those that drop groups."""
+
+    def __init__(
+        self, queries: Mapping[str, Continuous], policies: Mapping[str, Policy], state: Mapping[str, Any]
+    ) -> None:
+        own = {n: p for n, p in policies.items() if isinstance(p, Subset) and shed_join(queries[n]) is None}
+        self.policies = own
+        self.windows: dict[str, tuple[Sliding, ...]] = {name: chain(queries[name]) for name in own}
+        self._queries = {name: queries[name] for name in own}
+        self._by_window = [name for name, policy in own.items() if policy.by == "window"]
+        self._by_group = [name for name, policy in own.items() if policy.by == "group"]
+        self.ledgers: dict[str, Ledger] = {}
+        self.shares: dict[str, Shares] = {}
+        self.gone: dict[str, Dropped] = {}
+        """The windows that have been dropped, of the queries that drop windows."""
+        self.restore(state)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes over what was decided."""
+        for name, ledger in state.get("ledgers", {}).items():
+            if name in self._by_window:
+                self.ledgers[name] = Ledger.restored(name, self.windows[name], self.policies[name].gap, ledger)
+        for name, gone in state.get("gone", {}).items():
+            if name in self._by_window:
+                self.gone[name] = Dropped.restored(gone)
+        for name, shares in state.get("shares", {}).items():
+            if name in self._by_group:
+                self.shares[name] = Shares.restored(self.windows[name], shares)
+
+    def state(self) -> dict[str, Any]:
+        """What is decided, as JSON has it."""
+        found: dict[str, Any] = {}
+        if self.ledgers:
+            found["ledgers"] = {name: ledger.state() for name, ledger in self.ledgers.items()}
+            found["gone"] = {name: gone.state() for name, gone in self.gone.items()}
+        if self.shares:
+            found["shares"] = {name: shares.state() for name, shares in self.shares.items()}
+        return found
+
+    def reached(self, query: str, manifest: Manifest) -> Number | None:
+        """The first place from which on no tuple of a query's streams has been seen; None if there was none yet."""
+        places = [come(manifest, axis) for axis in self.axes(query)]
+        return max((place + 1 for place in places if place is not None), default=None)
+
+    def axes(self, query: str) -> list[Axis]:
+        """What the windows of a query at its input are over."""
+        return [(stream, self.windows[query][0].attr == ROW_NUM) for stream in self._queries[query].streams]
+
+    def decide(
+        self,
+        manifest: Manifest,
+        spans: Spans,
+        drops: Mapping[str, float],
+        together: Sequence[Sequence[str]] = (),
+        suspended: Collection[str] = (),
+    ) -> None:
+        """Decides the fates of windows that a batch within these spans may bring the first tuples of.
+
+        `drops` are the fractions to drop; what is not named, and drops nothing always, drops nothing now. Queries that
+        are to be decided together are given as such; of those that are suspended, every window is dropped.
+        """
+        known: dict[str, Number] = {}
+        before = {name: ledger.decided for name, ledger in self.ledgers.items()}
+        for name in self.policies:
+            streams = [spans[axis] for axis in self.axes(name) if axis in spans]
+            if not streams:
+                continue
+            begin, end = min(low for low, _ in streams), max(high for _, high in streams)
+            seen = self.reached(name, manifest)
+            # Windows that end before the first tuple would be dropped for nothing.
+            at = seen if seen is not None else begin - pipeline(self.windows[name], 1).extent + 1
+            known[name] = end + 1
+            self._begin(name, at)
+        for name in known.keys() & set(suspended):
+            self.ledgers[name] = self.ledgers[name].suspend(known.pop(name))
+        apart = [[name] for name in self._by_window if not any(name in group for group in together)]
+        for group in [*together, *apart]:
+            if names := [name for name in group if name in known]:
+                up_to, drop = max(known[n] for n in names), self._fraction(names[0], drops)
+                decided = decide([self.ledgers[n] for n in names], up_to, drop)
+                self.ledgers.update(zip(names, decided, strict=True))
+        for name, ledger in self.ledgers.items():
+            self.gone[name] = self.gone.get(name, Dropped()).then(ledger.dropped(before.get(name)))
+        for name in self._by_group:
+            if name in known:
+                self._hold(name, manifest, 1 - self._fraction(name, drops))
+
+    def _fraction(self, name: str, drops: Mapping[str, float]) -> float:
+        """The fraction that a query drops: what it always does, or what is asked for now."""
+        fixed = self.policies[name].drop
+        return drops.get(name, 0.0) if fixed is None else fixed
+
+    def _begin(self, name: str, at: Number) -> None:
+        """Windows before a place have tuples: they are kept, if nothing else was decided."""
+        if name in self._by_group:
+            return
+        if name not in self.ledgers:
+            self.ledgers[name] = Ledger.begun(name, self.windows[name], self.policies[name].gap, at)
+        elif (ledger := self.ledgers[name]).decided < at:
+            self.ledgers[name] = replace(ledger, decided=at, until=max(at, ledger.until))
+
+    def _hold(self, name: str, manifest: Manifest, share: float) -> None:
+        seen = self.reached(name, manifest)
+        if name not in self.shares:
+            self.shares[name] = Shares(self.windows[name])
+            if seen is None:
+                # Nothing has come yet, so the share holds for all windows.
+                self.shares[name] = replace(self.shares[name], steps=((-(1 << 62), share),))
+        if seen is not None:
+            steps = self.shares[name].steps
+            if (steps[-1][1] if steps else 1.0) != share:
+                at = max(seen, steps[-1][0]) if steps else seen
+                self.shares[name] = self.shares[name].hold(at, share)
+
+    def saved(self, query: str) -> float:
+        """The part of its tuples that goes unread for each window that is dropped, or for each group."""
+        return early_share(pipeline(self.windows[query], self.policies[query].gap)) if query in self._by_window else 1.0
+
+    def dropped(self, warm: bool = False) -> dict[str, tuple[Range, ...]]:
+        """By query, the places that no window needs which is not dropped, for queries that have dropped some.
+
+        To look whether a tuple lies in such a place has its price, so queries that drop nothing are left out; except
+        to have the code for it `warm`.
+        """
+        found: dict[str, tuple[Range, ...]] = dict.fromkeys(self.ledgers, ()) if warm else {}
+        for name, ledger in self.ledgers.items():
+            if ledger.drops:
+                low, high = ledger.drops[0][0], ledger.drops[-1][1] + ledger.grid.extent
+                found[name] = without(ledger.needed(low, high), low, high)
+        return found
+
+    def gone_from(self, query: str) -> tuple[Sliding, tuple[Run, ...]]:
+        """The windows that a query answers, and the numbers of those that it has dropped of late."""
+        return self.windows[query][-1], self.gone.get(query, Dropped()).runs
+
+    def pieces(self, warm: bool = False) -> dict[str, tuple[Piece, ...]]:
+        """By query, the shares of groups that are kept, by places; as with windows, for queries that drop some."""
+        found = {}
+        for name, shares in self.shares.items():
+            ends = [at for at, _ in shares.steps] or [0]
+            extent = pipeline(self.windows[name], 1).extent
+            low, high = ends[0] - 2 * extent, (1 << 62)
+            if warm or any(share < 1 for _, share in shares.steps):
+                found[name] = shares.pieces(low, high) if shares.steps else (Piece(low, high, 1.0),)
+        return found
+
+    def fates(self, stage: Stage, closing: Closing) -> Fate | None:
+        """What has become of the windows of a stage that close."""
+        name, closing_windows = stage.query, range(closing.first, closing.last + 1)
+        if name in self.shares:
+            start = droppable(stage.window).bounds
+            return Fate(shares={k: self.shares[name].share(start(k)[0]) for k in closing_windows})
+        if name not in self.ledgers:
+            return None
+        ledger = self.ledgers[name]
+        if stage.name == name:
+            return Fate(dropped=frozenset(k for k in closing_windows if not ledger.kept(k)))
+        # The windows of inner aggregates that no kept window of the outer ones needs.
+        level = next(i for i, s in enumerate(self._aggregating(name), 1) if s.name == stage.name)
+        window = droppable(stage.window)
+        low, high = window.bounds(closing.first)[0], window.bounds(closing.last)[0] + 1
+        needed = ledger.needed(low, high, level)
+        starts = {k: window.bounds(k)[0] for k in closing_windows}
+        return Fate(dropped=frozenset(k for k, at in starts.items() if not any(a <= at < b for a, b in needed)))
+
+    def _aggregating(self, query: str) -> list[Stage]:
+        return [stage for stage in self._queries[query].stages if stage.aggregate is not None]
+
+    def forget(self, manifest: Manifest) -> None:
+        """Forgets what only windows needed that have been closed."""
+        for name, ledger in self.ledgers.items():
+            first = self._aggregating(name)[0]
+            if first.name in manifest.closed:
+                self.ledgers[name] = ledger.forget(droppable(first.window).bounds(manifest.closed[first.name])[0])
+        for name, shares in self.shares.items():
+            if name in manifest.closed:
+                window = self.windows[name][0]
+                self.shares[name] = shares.forget(window.bounds(manifest.closed[name])[0])
+
+
+def come(manifest: Manifest, axis: Axis) -> Number | None:
+    """The last place that a tuple of a stream had; None if there was none yet."""
+    stream, counted = axis
+    if counted:
+        return manifest.numbered[stream] - 1 if manifest.numbered.get(stream) else None
+    place = read(manifest.highest.get(stream))
+    return None if isinstance(place, float) else place
+
+
+def common(ranges: Sequence[Sequence[Range]]) -> tuple[Range, ...]:
+    """The places that are in some range of each.
+
+    >>> common([[(0, 10), (20, 30)], [(5, 25)]])
+    ((5, 10), (20, 25))
+    """
+    found = list(ranges[0])
+    for others in ranges[1:]:
+        found = [(max(a, c), min(b, d)) for a, b in found for c, d in others if max(a, c) < min(b, d)]
+    return merged(found)

@@ -1,1 +1,0 @@
-"""What to drop when more arrives than can be processed: statistics, costs, planners. Decides; never drops."""

@@ -1,0 +1,1 @@
+"""The checkpoint of a flow: manifests, state, tuples, answers."""
