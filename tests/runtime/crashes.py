@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headgate.batch import faults
+from headgate.store import faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

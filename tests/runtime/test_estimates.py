@@ -14,7 +14,7 @@ import headgate as hg
 from headgate.api.run import Run
 from headgate.connect.scan import Piece, Read
 from headgate.incremental.close import answers
-from headgate.shed.learn.workload import sharing
+from headgate.shed.live.workload import sharing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,9 +15,9 @@ from headgate.shed.join.plan import PairSample
 from headgate.shed.join.sample import Coins
 from headgate.shed.join.statistics import KEYS
 from headgate.shed.learn.costs import Coefficients
-from headgate.shed.learn.workload import HELD, KEPT, LOOKING, OFFERED, PAIRS, with_joins
-from headgate.shed.shedding import Shedding
-from headgate.shed.status import status
+from headgate.shed.live.shedding import Shedding
+from headgate.shed.live.status import status
+from headgate.shed.live.workload import HELD, KEPT, LOOKING, OFFERED, PAIRS, with_joins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,7 +144,7 @@ def test_what_is_delivered_is_a_part_of_the_exact_join(
     assert told["nothing"]["left_out"]["left"]["other keys"] == {"tuples": 1200, "not kept": 0, "dropped": 0}
     assert told["keys"]["left_out"]["left"]["frequent keys"]["dropped"] > 0
     assert told["slots"]["left_out"]["left"]["frequent keys"]["not kept"] > 0
-    assert "Join of query narrow: there is room for 60 tuples" in loop.explain()
+    assert "Join of query narrow: there is room for 60 tuples" in explain.kept(loop)
 
 
 def test_a_join_may_come_while_a_batch_waits_to_be_run_again(streams: dict[str, DataFrame], tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_where_only_some_look_the_sample_is_as_uniform(
     for number, rate in enumerate(rates):
         # Shares of those who look that fall and rise as rates do.
         plan = PairSample(rate, Coins(2, 3, 3 * rate, 2 * rate))
-        monkeypatch.setattr("headgate.shed.join.drops.sampled_always", lambda *_, plan=plan: plan)
+        monkeypatch.setattr("headgate.shed.live.joins.sampled_always", lambda *_, plan=plan: plan)
         loop = flow(streams, tmp_path, queries)._run()._loop
         run(loop, streams, number)
     samples = [delivered(loop, query) for query in queries]

@@ -11,11 +11,12 @@ from pyspark.sql import DataFrame
 import headgate as hg
 from headgate.connect.scan import Piece, Read
 from headgate.incremental.reduce import figure
+from headgate.observe.explain import kept
 from headgate.shed.learn.costs import Coefficients
-from headgate.shed.learn.upkeep import Upkeep
-from headgate.shed.learn.workload import READ, REDUCED, SAMPLED, VALUES, WEIGHED, Load, Shed
-from headgate.shed.shedding import Shedding
-from headgate.shed.status import status
+from headgate.shed.live.shedding import Shedding
+from headgate.shed.live.status import status
+from headgate.shed.live.upkeep import Upkeep
+from headgate.shed.live.workload import READ, REDUCED, SAMPLED, VALUES, WEIGHED, Load, Shed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,8 +103,8 @@ def test_a_step_is_shed_and_answers_are_exact_before_and_after_it(spark: SparkSe
     assert told["selectivity"]["q"] == pytest.approx(1, rel=0.1)
     assert told["values"]["q.s"].mean == pytest.approx(24.5, rel=0.1)
     assert "predictions are off by" in told["costs"]
-    assert "q at 0." in loop.explain()
-    assert "least at 0: gets nothing" in loop.explain()
+    assert "q at 0." in kept(loop)
+    assert "least at 0: gets nothing" in kept(loop)
     run(loop, range(13, 20))
     assert [event["shed"] for event in loop.shedding.events] == [True, False]
     loop.run({}, None, ended=["S"])
@@ -142,7 +143,7 @@ def test_a_query_of_fine_groups_reads_apart_from_those_that_share_a_sample(spark
     loop = run(made._run(hg.overload(5.0))._loop, range(13))
     assert loop.decided is not None
     rates = loop.decided["rates"]
-    shared = [line for line in loop.explain().splitlines() if "in a sample that is shared" in line]
+    shared = [line for line in kept(loop).splitlines() if "in a sample that is shared" in line]
     assert len(shared) == 2  # The coarse groups are made from the fine ones.
     # All of them alike would have had more than the three need, and far less than the fine one gets.
     assert max(rates[name] for name in keys if name != "fine") < alike(loop) < rates["fine"]
@@ -198,7 +199,7 @@ def test_queries_whose_gaps_cannot_be_kept_are_suspended_and_resumed(spark: Spar
     loop = run(made._run(hg.overload(1.5))._loop, range(13))
     assert loop.decided is not None
     assert "its gap of 1 cannot be kept" in loop.decided["suspended"]["q"]
-    assert "q is suspended" in loop.explain()
+    assert "q is suspended" in kept(loop)
     run(loop, range(13, 20))
     assert not loop.decided["suspended"]
     loop.run({}, None, ended=["S"])

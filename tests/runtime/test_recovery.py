@@ -17,8 +17,8 @@ import headgate as hg
 from headgate.batch.loop import Loop
 from headgate.connect.scan import Piece, Read
 from headgate.errors import Error, FlowError, SourceError, StateError
-from headgate.store.folder import Folder
-from headgate.store.manifest import sealed, whole
+from headgate.spark.folder import Folder
+from headgate.store.manifests import sealed, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from headgate.progress.place import written
-from headgate.shed.learn.upkeep import Rhythm, Upkeep
-from headgate.store.manifest import Manifest, StateFiles
+from headgate.protocol.manifest import Manifest, StateFiles
+from headgate.shed.live.upkeep import Rhythm, Upkeep
 from headgate.windows import Sliding
 
 TUPLES = 100

@@ -15,7 +15,7 @@ import headgate as hg
 from headgate.incremental.reduce import figure
 from headgate.shed.join.plan import restored
 from headgate.shed.join.statistics import Seen
-from headgate.shed.shedding import Shedding
+from headgate.shed.live.shedding import Shedding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

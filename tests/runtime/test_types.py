@@ -10,8 +10,8 @@ from tests.support import assert_same, collected
 import headgate as hg
 from headgate.connect.scan import Piece, Read
 from headgate.errors import StateError
-from headgate.store.folder import Folder
-from headgate.store.manifest import sealed, whole
+from headgate.spark.folder import Folder
+from headgate.store.manifests import sealed, whole
 
 if TYPE_CHECKING:
     from pathlib import Path

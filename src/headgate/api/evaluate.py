@@ -10,11 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from headgate import given
-from headgate.bounded.lower import lower
+from headgate.bounded.answer import answer
 from headgate.errors import BindError, Error
 from headgate.lang import Query, parse_query
-from headgate.plan import Catalog, Field, Node, Source, Strategy, bind
-from headgate.plan.logical.nodes import SAMPLING_RATE
+from headgate.plan import Catalog, Field, Source, Strategy, bind
 from headgate.spark.failures import first_line, plain_errors
 
 
@@ -64,13 +63,6 @@ def evaluate(
     frames = {n: _frame(n, s.rows if isinstance(s, Table) else s, spark) for n, s in streams.items()}
     plan = bind(ast, catalog_of(frames, tables))
     return answer(plan, frames, strategy)
-
-
-def answer(plan: Node, frames: Mapping[str, DataFrame], strategy: Strategy | None = None) -> DataFrame:
-    """The result rows of a bound plan: its columns, then the sampling rate, which is 1 for an exact answer."""
-    with plain_errors():
-        rows = lower(plan, frames, strategy)
-        return rows if SAMPLING_RATE in rows.columns else rows.selectExpr("*", f"1.0D AS {SAMPLING_RATE}")
 
 
 def catalog_of(frames: Mapping[str, DataFrame], tables: Collection[str] = ()) -> Catalog:

@@ -32,7 +32,7 @@ from headgate.shed.controller import Overload
 from headgate.shed.join.sql import RESERVED
 from headgate.shed.policy import Policy, as_policy, check_policy, check_tuples_shed, properties
 from headgate.spark.failures import plain_errors
-from headgate.store.folder import Folder
+from headgate.spark.folder import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from headgate.connect.sources import Files, Source
     from headgate.plan.logical.nodes import Node
     from headgate.plan.stream.stages import Continuous
-    from headgate.store.manifest import Manifest
+    from headgate.protocol.manifest import Manifest
 
 
 #: On a local disk Hadoop starts a process for every file and folder that it makes, to set its permissions, and more of

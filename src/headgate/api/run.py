@@ -14,18 +14,20 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from headgate import given
+from headgate.api.streaming import begin, identify
 from headgate.connect.files.reading import has_place
 from headgate.connect.scan import Piece, Read
 from headgate.connect.sinks import CallSink, ParquetSink
 from headgate.errors import Error, FlowError, ParseError
 from headgate.lang import parse_length
+from headgate.observe.explain import kept
 from headgate.observe.status import status
 from headgate.plan.logical.catalog import did_you_mean
 from headgate.plan.logical.nodes import WINDOW_START
+from headgate.protocol.names import LOG
 from headgate.shed.subset.fill import check_fill, group_columns
 from headgate.shed.subset.filling import filled
 from headgate.spark.failures import plain_errors, told
-from headgate.spark.query import LOG, begin, identify
 from headgate.spark.splitting import split_as_decided
 from headgate.sql.text import quoted
 from headgate.store import lock as claims
@@ -435,7 +437,7 @@ class Run:
         with self._asking:
             flow, loop = self._flow.explain(), self._loop
         with loop.lock:
-            return "\n\n".join(filter(None, [flow, loop.explain()]))
+            return "\n\n".join(filter(None, [flow, kept(loop)]))
 
     @property
     def reports(self) -> list[BatchReport]:

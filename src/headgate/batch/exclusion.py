@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from headgate.connect.scan import Read
+    from headgate.incremental.levels import Level
     from headgate.incremental.reduce import Watch
-    from headgate.sharing.levels import Level
     from headgate.shed.estimate.sql import Sampling
 
 

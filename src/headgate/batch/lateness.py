@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from headgate.plan.stream.feeds import Feed
     from headgate.plan.stream.stages import Stage
-    from headgate.store.manifest import Manifest
+    from headgate.protocol.manifest import Manifest
     from headgate.windows import Number
 
 

@@ -25,10 +25,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from headgate.api.evaluate import answer
 from headgate.batch.exclusion import LeftOut
 from headgate.batch.exclusion import kept as left_out_for
-from headgate.batch.faults import reach
 from headgate.batch.lateness import Lateness
 from headgate.batch.propagate import (
     Punctuated,
@@ -44,12 +42,14 @@ from headgate.batch.retained import Keeping
 from headgate.batch.sample import Sample, narrowed, only_figures, sample
 from headgate.batch.side_outputs import Batches, Leftover, Outlet, failing
 from headgate.batch.span import Whereabouts
+from headgate.bounded.answer import answer
 from headgate.bounded.lower import lower
 from headgate.bounded.numbering import with_arrival_numbers
-from headgate.connect.scan import empty, sound, together
+from headgate.connect.scan import sound, together
 from headgate.connect.sinks import MemorySink
 from headgate.errors import Error, StateError
-from headgate.incremental.close import Closing, answers
+from headgate.incremental.close import answers
+from headgate.incremental.levels import Level, levels
 from headgate.incremental.reduce import (
     FIGURES_OBSERVED,
     GROUP,
@@ -63,7 +63,6 @@ from headgate.incremental.reduce import (
     observation,
     partial_rows,
 )
-from headgate.observe.explain import kept_text, table_text
 from headgate.plan.logical.nodes import ROW_NUM, SAMPLING_RATE
 from headgate.plan.logical.pruned import pruned
 from headgate.plan.stream.stages import origins, tables_of
@@ -77,24 +76,25 @@ from headgate.progress import (
     furthest,
     ranks,
 )
+from headgate.progress.closing import Closing
 from headgate.progress.place import from_spark, read, written
-from headgate.sharing.levels import Level, levels
+from headgate.protocol.manifest import Manifest
+from headgate.protocol.names import LOG, batch_name
 from headgate.shed.estimate.sql import (
     TAKEN_AT,
     Sampling,
 )
-from headgate.shed.join.drops import JoinDrops, shed_keeper
+from headgate.shed.live.joins import JoinDrops, shed_keeper
+from headgate.shed.live.shedding import Shedding
 from headgate.shed.policy import exact, limits_for
-from headgate.shed.shedding import Shedding
-from headgate.shed.status import explain
 from headgate.spark.failures import about_queries, plain_errors
-from headgate.spark.query import LOG
+from headgate.spark.folder import Folder
 from headgate.spark.splitting import splitting
-from headgate.sql.text import quoted, stacked
+from headgate.sql.text import empty, quoted, stacked
 from headgate.store.answers import Answers
 from headgate.store.changes import check_columns, used_columns, with_added, without_dropped
-from headgate.store.folder import Folder
-from headgate.store.manifest import Manifest, Manifests, batch_name, sealed, whole
+from headgate.store.faults import reach
+from headgate.store.manifests import Manifests, sealed, whole
 from headgate.store.state import State
 from headgate.store.tuples import Keeper, Tuples
 
@@ -436,12 +436,6 @@ class Loop:
         """The answers of a query that the flow keeps itself."""
         manifest = self.manifest
         return self._answers.kept(query, range(manifest.begun[query], manifest.batch + 1), manifest)
-
-    def explain(self) -> str:
-        """The tables of partials, the queries that share them, the tuples that are kept, and what is shed."""
-        tables = [table_text(table) for level in self.levels for table in level.tables]
-        kept = [kept_text(stage) for stage in self.stages.values() if kept_by(stage)]
-        return "\n\n".join(filter(None, [*tables, *kept, explain(self.shedding, self.decided)]))
 
     # Decide
 

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from headgate.incremental.close import Box, Closing
 from headgate.incremental.hold import Held, held
 from headgate.incremental.match import Side, sides
 from headgate.plan.logical.nodes import ROW_NUM, Aggregate, Distinct
 from headgate.progress import Punctuation, Reached, closed, furthest, joined_up, opened, reached
+from headgate.progress.closing import Box, Closing
 from headgate.progress.place import read, written
 from headgate.windows import Landmark, Sliding
 
 if TYPE_CHECKING:
+    from headgate.incremental.levels import Level
     from headgate.plan.stream.stages import Stage
-    from headgate.sharing.levels import Level
-    from headgate.store.manifest import Manifest
+    from headgate.protocol.manifest import Manifest
 
 #: Punctuation by attribute.
 Places = dict[str, Punctuation]

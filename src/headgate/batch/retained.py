@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from headgate.api.evaluate import answer
-from headgate.batch.faults import reach
 from headgate.batch.propagate import read_places
+from headgate.bounded.answer import answer
 from headgate.bounded.lower import lower
 from headgate.incremental.hold import HeldByPartition, HeldByTuple, HeldInRange
 from headgate.incremental.match import matched
@@ -19,15 +18,16 @@ from headgate.progress import furthest
 from headgate.progress.place import read
 from headgate.shed.join.sql import ShedSide
 from headgate.sql.text import literal, position, stacked
+from headgate.store.faults import reach
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from headgate.batch.lateness import Lateness
+    from headgate.incremental.levels import Level
     from headgate.plan.stream.stages import Stage
-    from headgate.sharing.levels import Level
-    from headgate.shed.join.drops import JoinDrops
-    from headgate.store.manifest import Manifest
+    from headgate.protocol.manifest import Manifest
+    from headgate.shed.live.joins import JoinDrops
     from headgate.store.tuples import Tuples
 
 #: The tuples of streams in a batch; of one without any, its columns.

@@ -11,8 +11,8 @@ from headgate.batch.exclusion import kept
 from headgate.connect.files.footers import looked_at
 from headgate.incremental.reduce import figure, narrowed_tables, sampled_tables, taken_by_any
 from headgate.shed.estimate.sql import taken
-from headgate.shed.learn.workload import sharing
-from headgate.shed.subset.ledgers import common
+from headgate.shed.live.ledgers import common
+from headgate.shed.live.workload import sharing
 from headgate.shed.subset.sql import pushed_down
 from headgate.sql.text import bound, quoted
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from headgate.connect.scan import Read
+    from headgate.incremental.levels import Level
     from headgate.incremental.reduce import Watch
-    from headgate.sharing.levels import Level
     from headgate.shed.estimate.sql import Sampling
 
 

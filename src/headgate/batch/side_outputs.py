@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headgate.connect.sinks import Sink
     from headgate.incremental.reduce import Watch
     from headgate.plan.stream.stages import Stage
-    from headgate.store.manifest import Manifest
+    from headgate.protocol.manifest import Manifest
 
 #: The tuples of a batch by stream, in pieces.
 Batches = Mapping[str, Sequence["DataFrame"]]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from headgate.connect.files.footers import looked_at
 from headgate.connect.scan import sound
 from headgate.progress.place import from_spark
-from headgate.shed.subset.ledgers import Axis, Spans, Subsets, come
+from headgate.shed.live.ledgers import Axis, Spans, Subsets, come
 from headgate.sql.text import position
 
 if TYPE_CHECKING:
     from headgate.connect.scan import Read
     from headgate.incremental.reduce import Watch
-    from headgate.store.manifest import Manifest
+    from headgate.protocol.manifest import Manifest
     from headgate.windows import Number
 
 

@@ -7,7 +7,8 @@ from time import perf_counter
 
 from pyspark.sql import functions as F
 
-from headgate.api.evaluate import answer, catalog_of
+from headgate.api.evaluate import catalog_of
+from headgate.bounded.answer import answer
 from headgate.cli.engine import engine, progress
 from headgate.cli.rows import as_text, draw_table
 from headgate.connect.packets.packets import packets

@@ -6,7 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from headgate.api.evaluate import answer, catalog_of
+from headgate.api.evaluate import catalog_of
+from headgate.bounded.answer import answer
 from headgate.cli.engine import check_paths, engine, opened, progress
 from headgate.cli.inputs import paths_by_name, query_text
 from headgate.cli.rows import output_format, print_csv, print_json, print_table, write_files

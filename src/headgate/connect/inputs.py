@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headgate.connect.sources import Source
-    from headgate.store.manifest import Manifest
+    from headgate.protocol.manifest import Manifest
 
 _STREAM = "_hg_stream"
 #: Spark knows sources by their place, or, if told to, by name.

@@ -10,13 +10,9 @@ from pyspark.sql import DataFrame
 
 from headgate.incremental.reduce import MALFORMED
 from headgate.shed.estimate.sql import tossed
-from headgate.sql.text import ddl, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
@@ -70,10 +66,3 @@ def sound(pieces: Sequence[DataFrame], good: str | None) -> DataFrame:
     """The tuples of a stream in a batch that are `good`, which is SQL, or all of them."""
     df = together(pieces)
     return (df if good is None else df.where(good)).drop(MALFORMED)
-
-
-def empty(spark: SparkSession, schema: StructType) -> DataFrame:
-    """A DataFrame without rows."""
-    # Not by createDataFrame, which would make this session the active one of the caller.
-    columns = (f"CAST(NULL AS {ddl(f.dataType)}) AS {quoted(f.name)}" for f in schema)
-    return spark.range(0).selectExpr(*columns)

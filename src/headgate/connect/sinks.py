@@ -14,9 +14,9 @@ from headgate import given
 from headgate.connect.files.options import value_of, without, wrong_writing
 from headgate.errors import Error, FlowError
 from headgate.plan.logical.catalog import did_you_mean
+from headgate.protocol.names import batch_name
 from headgate.spark.failures import plain_errors
-from headgate.store.folder import Folder
-from headgate.store.manifest import batch_name
+from headgate.spark.folder import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ they merge in the same way, and the number of its table leads a row to the windo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
@@ -27,10 +27,11 @@ from headgate.incremental.reduce import PANE, STATE, TABLE
 from headgate.plan.logical.nodes import SAMPLING_RATE, Aggregate
 from headgate.plan.stream.feeds import Feed
 from headgate.progress import Punctuation
+from headgate.progress.closing import Box, Closing
 from headgate.sharing.tables import Member, Table
 from headgate.shed.estimate.limits import OF, TOP, Limits, for_each, with_steps
 from headgate.shed.estimate.sql import high, low, outlook, plain_calls
-from headgate.shed.subset.sql import group_hash, threshold
+from headgate.shed.fate import Fate
 from headgate.sql.partials import ROWS, Additive, PartialColumn, merge, merging
 from headgate.sql.text import THESE, Name, ddl, floor_div, moving, position, queried, stacked, text
 from headgate.windows import Panes
@@ -44,16 +45,12 @@ _BEFORE_ALL = -(1 << 62)
 _KINDS_A_PASS = 8
 
 
-@dataclass(frozen=True)
-class Box:
-    """Groups by several progressing columns that close together: those below all of their places, new against old."""
+_KEPT = Fate()
 
-    now: Mapping[str, Punctuation]
-    before: Mapping[str, Punctuation]
 
-    def holds(self, places: Mapping[str, str]) -> str:
-        """Whether a group closes, as SQL, by the places of the columns that it is grouped by."""
-        return f"{_below(self.now, places)} AND NOT ({_below(self.before, places)})"
+def _closes(box: Box, places: Mapping[str, str]) -> str:
+    """Whether a group closes, as SQL, by the places of the columns that it is grouped by."""
+    return f"{_below(box.now, places)} AND NOT ({_below(box.before, places)})"
 
 
 def _below(bounds: Mapping[str, Punctuation], places: Mapping[str, str]) -> str:
@@ -65,49 +62,6 @@ def _below(bounds: Mapping[str, Punctuation], places: Mapping[str, str]) -> str:
         if not isinstance(p, float):
             met.append(f"{places[name]} < {moving(p, places[name])}")
     return " AND ".join(met) or "true"
-
-
-@dataclass(frozen=True)
-class Closing:
-    """The windows of a query that close: those numbered from `first` to `last`; of groups, those in the box."""
-
-    first: int
-    last: int
-    box: Box | None = None
-
-    def __hash__(self) -> int:
-        return hash((self.first, self.last))
-
-
-@dataclass(frozen=True)
-class Fate:
-    """What shedding has made of the closing windows of a query."""
-
-    tops: Mapping[int, float] = field(default_factory=dict)
-    """The largest weight that a tuple may have had, by window, of those with tuples that were sampled."""
-    dropped: frozenset[int] | None = None
-    """The windows that are not answered, of a query that has such."""
-    shares: Mapping[int, float] = field(default_factory=dict)
-    """The share of groups that is kept, by window, of a query that drops groups."""
-
-    @property
-    def top(self) -> str:
-        """That weight, as SQL: in the same form for any windows, so that Spark does not compile it anew."""
-        pairs = ", ".join(f"{window}L, {top!r}D" for window, top in (self.tops or {_BEFORE_ALL: 1.0}).items())
-        return f"coalesce(element_at(map({pairs}), {WINDOW_ID}), 1D)"
-
-    def keeps(self, keys: Sequence[str]) -> str:
-        """Whether a group of a window is answered, as SQL: nothing if all are."""
-        if self.shares:
-            pairs = ", ".join(f"{window}L, {threshold(share)}L" for window, share in self.shares.items())
-            return f" AND {group_hash(keys)} <= element_at(map({pairs}), {WINDOW_ID})"
-        if self.dropped is None:
-            return ""
-        windows = ", ".join(f"{window}L" for window in sorted(self.dropped) or [_BEFORE_ALL])
-        return f" AND NOT array_contains(array({windows}), {WINDOW_ID})"
-
-
-_KEPT = Fate()
 
 
 @dataclass(frozen=True)
@@ -280,7 +234,7 @@ def _in_box(state: DataFrame, over: _Pass) -> DataFrame:
         assert member.stage.aggregate is not None
         names = [key.expression.name for key in member.stage.aggregate.keys]
         places = {name: position(state, key) for name, key in zip(names, member.keys, strict=True) if name in box.now}
-        state = state.where(box.holds(places))
+        state = state.where(_closes(box, places))
     return state
 
 

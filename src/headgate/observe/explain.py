@@ -15,8 +15,10 @@ from headgate.incremental.match import Side
 from headgate.lang.units import MICROSECONDS
 from headgate.plan.logical import render as words
 from headgate.plan.logical.nodes import Aggregate, Band, Join, SameWindow
+from headgate.shed.live.status import explain
 
 if TYPE_CHECKING:
+    from headgate.batch.loop import Loop
     from headgate.incremental.hold import Held
     from headgate.plan.stream.stages import Stage
     from headgate.progress import Rule
@@ -73,6 +75,13 @@ def promise(rule: Rule | None) -> str:
     if rule.idle is not None:
         said.append(f"IDLE {_time(rule.idle)}")
     return " ".join(said)
+
+
+def kept(loop: Loop) -> str:
+    """The tables of partials, the queries that share them, the tuples that are kept, and what is shed."""
+    tables = [table_text(table) for level in loop.levels for table in level.tables]
+    own = [kept_text(stage) for stage in loop.stages.values() if kept_by(stage)]
+    return "\n\n".join(filter(None, [*tables, *own, explain(loop.shedding, loop.decided)]))
 
 
 def table_text(table: Table) -> str:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from headgate.observe.times import iso
 from headgate.plan.logical.types import is_time
 from headgate.progress.place import read
-from headgate.shed import status as telling
+from headgate.shed.live import status as telling
 
 if TYPE_CHECKING:
     from headgate.batch.loop import BatchReport, Loop
     from headgate.errors import Error
     from headgate.plan.stream.stages import Stage
     from headgate.progress import Punctuation
-    from headgate.store.manifest import Manifest
+    from headgate.protocol.manifest import Manifest
 
 #: What is counted, and whether by stream or by query.
 _COUNTERS = {"rows": "stream", "bad": "stream"} | dict.fromkeys(("answers", "late", "shed", "dropped"), "query")

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, QueryContextType
 
 from headgate.errors import BindError, Error, FlowError, SourceError
-from headgate.plan.logical.origin import as_written, innermost, may_overflow, written_in
+from headgate.plan.stream.origin import as_written, innermost, may_overflow, written_in
 
 if TYPE_CHECKING:
     from headgate.plan.stream.stages import Continuous

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
@@ -190,3 +190,10 @@ def others(keys: Sequence[Name]) -> list[Name]:
 def col(name: Name) -> Column:
     """The column of this name."""
     return F.col(str(name))
+
+
+def empty(spark: SparkSession, schema: T.StructType) -> DataFrame:
+    """A DataFrame without rows."""
+    # Not by createDataFrame, which would make this session the active one of the caller.
+    columns = (f"CAST(NULL AS {ddl(f.dataType)}) AS {quoted(f.name)}" for f in schema)
+    return spark.range(0).selectExpr(*columns)

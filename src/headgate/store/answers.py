@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from headgate.api.evaluate import answer
-from headgate.connect.scan import empty
+from headgate.bounded.answer import answer
+from headgate.protocol.names import batch_name
 from headgate.shed.estimate.sql import (
     high,
     is_outlook,
@@ -21,16 +21,15 @@ from headgate.shed.estimate.sql import (
     outlook_figure,
     plain_calls,
 )
-from headgate.sql.text import Name, quoted, stacked
-from headgate.store.manifest import batch_name
+from headgate.sql.text import Name, empty, quoted, stacked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from headgate.incremental.levels import Level
     from headgate.plan.stream.stages import Continuous, Stage
-    from headgate.sharing.levels import Level
-    from headgate.store.folder import Folder
-    from headgate.store.manifest import Manifest
+    from headgate.protocol.manifest import Manifest
+    from headgate.spark.folder import Folder
     from headgate.store.state import State
 
 _ANSWERS = "answers"

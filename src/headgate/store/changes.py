@@ -17,10 +17,10 @@ from headgate.progress.place import read, written
 _QUOTED = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`)")
 
 if TYPE_CHECKING:
+    from headgate.incremental.levels import Level
     from headgate.plan.stream.feeds import Feed
     from headgate.plan.stream.stages import Continuous, Stage
-    from headgate.sharing.levels import Level
-    from headgate.store.manifest import Manifest
+    from headgate.protocol.manifest import Manifest
     from headgate.windows import Number
 
     Stages = Mapping[str, Stage]

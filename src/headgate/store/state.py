@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
-from headgate.batch.faults import reach
 from headgate.incremental.compact import compacted
-from headgate.store.manifest import Manifest, StateFiles, batch_name
+from headgate.protocol.manifest import Manifest, StateFiles
+from headgate.protocol.names import batch_name
+from headgate.store.faults import reach
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from headgate.incremental.close import Closing
-    from headgate.sharing.levels import Level
-    from headgate.store.folder import Folder
+    from headgate.incremental.levels import Level
+    from headgate.progress.closing import Closing
+    from headgate.spark.folder import Folder
 
 #: Folders of state that are merged into one once there are this many.
 _FOLDERS = 8

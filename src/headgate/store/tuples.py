@@ -10,18 +10,19 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from headgate.batch.faults import reach
 from headgate.incremental.hold import Held, HeldByPartition
 from headgate.incremental.match import Side
+from headgate.protocol.manifest import Manifest
+from headgate.protocol.names import batch_name
 from headgate.shed.join.room import Room
 from headgate.sql.text import position, quoted, stacked
-from headgate.store.manifest import Manifest, batch_name
+from headgate.store.faults import reach
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from headgate.progress import Punctuation
-    from headgate.store.folder import Folder
+    from headgate.spark.folder import Folder
     from headgate.store.state import State
 
 #: Folders that are merged into one once there are this many.

@@ -23,11 +23,10 @@ from pyspark.sql import types as T
 from headgate.connect.files.footers import nanoseconds
 from headgate.connect.files.headers import Header, headers, key
 from headgate.connect.files.options import BASE, FINDING, FOLLOWING, RECORDS, is_on, value_of, without
-from headgate.connect.scan import empty
 from headgate.errors import Error, SourceError
 from headgate.incremental.reduce import MALFORMED
 from headgate.spark.failures import plain_errors
-from headgate.sql.text import ddl, quoted, stacked
+from headgate.sql.text import ddl, empty, quoted, stacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import StructType
 from sqlglot import exp
 
-from headgate.api.evaluate import answer
+from headgate.bounded.answer import answer
 from headgate.incremental.match import Side, Which
 from headgate.plan.logical.nodes import SAMPLING_RATE, Field, Filter, Named, Node, Project, Source
 from headgate.plan.stream.feeds import feeds

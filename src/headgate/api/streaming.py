@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from headgate.store.folder import Folder
+    from headgate.spark.folder import Folder
 
-#: Where Spark keeps its own log of a flow, below the checkpoint.
-LOG = "source"
 _METADATA = "metadata"
 
 

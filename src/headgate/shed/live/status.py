@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.optimize import brentq
 
-from headgate.shed.learn.workload import SET, Shed, leaf, sharing
-from headgate.shed.shedding import shown
+from headgate.shed.live.shedding import shown
+from headgate.shed.live.workload import SET, Shed, leaf, sharing
 
 if TYPE_CHECKING:
     from headgate.shed.estimate.plan import EstimatePlan
-    from headgate.shed.shedding import Shedding
+    from headgate.shed.live.shedding import Shedding
 
 #: Rates below it are not told apart.
 _FINEST = 1e-4

@@ -16,9 +16,9 @@ from headgate.progress.place import read
 from headgate.windows import Sliding
 
 if TYPE_CHECKING:
+    from headgate.incremental.levels import Level
     from headgate.plan.stream.stages import Stage
-    from headgate.sharing.levels import Level
-    from headgate.store.manifest import Manifest
+    from headgate.protocol.manifest import Manifest
 
 #: How much the last batch counts in what is usual.
 _RECENT = 0.2

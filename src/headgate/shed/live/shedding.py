@@ -14,21 +14,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from headgate.incremental.close import Closing, Fate
 from headgate.incremental.reduce import figure
 from headgate.plan.logical.nodes import ROW_NUM
+from headgate.progress.closing import Closing
 from headgate.progress.place import from_spark
 from headgate.shed.controller import Controller, Overload
 from headgate.shed.estimate.placement import place
 from headgate.shed.estimate.plan import Budget, EstimatePlan, estimate_plan
-from headgate.shed.estimate.spans import Sampled
 from headgate.shed.estimate.sql import Sampling, plain_calls
-from headgate.shed.join.drops import JoinShedding
+from headgate.shed.fate import Fate
 from headgate.shed.join.plan import JoinPlan, PairSample
 from headgate.shed.learn.costs import Coefficients, CostModel
 from headgate.shed.learn.statistics import Arrived, Passed, Statistics, Summed
-from headgate.shed.learn.upkeep import Rhythm
-from headgate.shed.learn.workload import (
+from headgate.shed.live.joins import JoinShedding
+from headgate.shed.live.ledgers import Spans, Subsets
+from headgate.shed.live.spans import Sampled
+from headgate.shed.live.upkeep import Rhythm
+from headgate.shed.live.workload import (
     PRIOR,
     READ,
     Load,
@@ -38,19 +40,18 @@ from headgate.shed.learn.workload import (
     with_joins,
 )
 from headgate.shed.policy import Estimate
-from headgate.shed.subset.ledgers import Spans, Subsets
 from headgate.shed.subset.plan import Step, SubsetQuery, Tree
 from headgate.shed.subset.plan import plan as subset_plan
 from headgate.windows import Sliding
 
 if TYPE_CHECKING:
+    from headgate.incremental.levels import Level
     from headgate.plan.stream.stages import Continuous, Stage
     from headgate.progress import Punctuation
-    from headgate.sharing.levels import Level
+    from headgate.protocol.manifest import Manifest
     from headgate.sharing.tables import Member, Table
     from headgate.shed.join.work import Prices
     from headgate.shed.policy import Policy
-    from headgate.store.manifest import Manifest
 
 _log = logging.getLogger(__name__)
 #: How much of the last answers counts in what is known of errors.

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from headgate.shed.estimate.tree import Kind, Query, Segment, Stream, Trees
 from headgate.shed.join.work import Prices, Work
 from headgate.shed.learn.costs import Coefficients
-from headgate.shed.learn.upkeep import Upkeep
+from headgate.shed.live.upkeep import Upkeep
 from headgate.shed.policy import Estimate
 
 if TYPE_CHECKING:
-    from headgate.sharing.levels import Level
+    from headgate.incremental.levels import Level
     from headgate.sharing.tables import Member, Table
     from headgate.shed.join.plan import JoinPlan
     from headgate.shed.learn.statistics import Statistics

@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from headgate.incremental.close import Closing, Fate
 from headgate.plan.logical.nodes import ROW_NUM
+from headgate.progress.closing import Closing
 from headgate.progress.place import read
+from headgate.shed.fate import Fate
 from headgate.shed.policy import Subset, shed_join
 from headgate.shed.subset.dropped import Dropped, Run
 from headgate.shed.subset.groups import Piece, Shares
@@ -18,8 +19,8 @@ from headgate.shed.subset.rules import chain, droppable, early_share, pipeline
 
 if TYPE_CHECKING:
     from headgate.plan.stream.stages import Continuous, Stage
+    from headgate.protocol.manifest import Manifest
     from headgate.shed.policy import Policy
-    from headgate.store.manifest import Manifest
     from headgate.windows import Number, Sliding
 
 #: A stream, and whether its tuples are counted, or else placed where they say.
