@@ -11,6 +11,7 @@ from scipy.stats import chi2
 
 import headgate as hg
 from headgate.connect.scan import Piece, Read
+from headgate.observe import explain
 from headgate.shed.join.plan import PairSample
 from headgate.shed.join.sample import Coins
 from headgate.shed.join.statistics import KEYS
