@@ -12,8 +12,11 @@ from sqlglot import exp
 from headgate import given
 from headgate.api.evaluate import as_strategy, as_tree, check_session
 from headgate.api.run import Run, as_trigger, check_output
-from headgate.batch.loop import Loop
-from headgate.batch.side_outputs import Outlet
+from headgate.batch.clock import Clock
+from headgate.batch.engine import Engine
+from headgate.batch.outlet import Outlet
+from headgate.batch.prepare import Preparation
+from headgate.batch.program import Definition
 from headgate.connect.inputs import Inputs
 from headgate.connect.sinks import FormatSink, MemorySink, ParquetSink, as_sink
 from headgate.connect.tables import Tables
@@ -33,6 +36,7 @@ from headgate.shed.join.sql import RESERVED
 from headgate.shed.policy import Policy, as_policy, check_policy, check_tuples_shed, properties
 from headgate.spark.failures import plain_errors
 from headgate.spark.folder import Folder
+from headgate.store.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -40,7 +44,6 @@ if TYPE_CHECKING:
     from headgate.connect.sources import Files, Source
     from headgate.plan.logical.nodes import Node
     from headgate.plan.stream.stages import Continuous
-    from headgate.protocol.manifest import Manifest
 
 
 #: On a local disk Hadoop starts a process for every file and folder that it makes, to set its permissions, and more of
@@ -94,6 +97,7 @@ class Flow:
         self._tables = Tables(self._spark)
         self._anew: set[str] = set()
         self._overload: Overload | None = None
+        self.clock = Clock()
 
     @given.checked("flow.stream")
     def stream(self, name: str, source: Source | DataFrame, progress: Rule | None = None) -> None:
@@ -260,18 +264,23 @@ class Flow:
         """The streams whose tuples have arrival numbers."""
         return frozenset[str]().union(*(query.numbered for query in self._queries.values()))
 
-    def _definition(self) -> Callable[[Manifest | None], tuple[Loop, Inputs]]:
-        """What makes that which runs the queries that there are now, whatever changes meanwhile.
+    def _definition(self) -> Callable[[Engine | None], tuple[Engine, Inputs]]:
+        """What makes the engine of the queries that there are now, whatever changes meanwhile.
 
-        Without a manifest of a loop that runs, it goes on from the one on disk.
+        Without an engine that runs, it goes on from the checkpoint.
         """
         needed = self._needed()
-        parts = (dict(self._queries), dict(self._texts), list(self._outlets), self._tables, dict(self._policies))
-        anew, overload = frozenset(self._anew), self._overload
+        parts = (dict(self._queries), dict(self._texts), list(self._outlets), self._tables, frozenset(self._anew))
+        policies, overload = dict(self._policies), self._overload
 
-        def prepare(manifest: Manifest | None) -> tuple[Loop, Inputs]:
-            loop = Loop(self._spark, self.checkpoint, self._schemas, self._rules, *parts, anew, manifest, overload)
-            return loop, Inputs(self._spark, self._sources, self._schemas, needed, loop.numbered)
+        def prepare(running: Engine | None) -> tuple[Engine, Inputs]:
+            checkpoint = Checkpoint(Folder(self._spark, self.checkpoint)) if running is None else running.checkpoint
+            # What a running flow is at may not be on disk yet, where one change follows another.
+            manifest = checkpoint.manifests.last() if running is None else running.manifest
+            definition = Definition(dict(self._schemas), dict(self._rules), *parts)
+            preparation = Preparation(self._spark, checkpoint, definition, policies, overload, self.clock)
+            inputs = Inputs(self._spark, self._sources, self._schemas, needed, definition.numbered)
+            return Engine(preparation, manifest), inputs
 
         return prepare
 

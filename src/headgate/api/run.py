@@ -1,4 +1,4 @@
-"""A running flow: one Structured Streaming query that finds the data, keeps the offsets and calls the loop."""
+"""A running flow: one Structured Streaming query that finds the data, keeps the offsets and calls the engine."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from headgate.protocol.names import LOG
 from headgate.shed.subset.fill import check_fill, group_columns
 from headgate.shed.subset.filling import filled
 from headgate.spark.failures import plain_errors, told
+from headgate.spark.folder import Folder
 from headgate.spark.splitting import split_as_decided
 from headgate.sql.text import quoted
 from headgate.store import lock as claims
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from headgate.api.flow import Flow
-    from headgate.batch.loop import BatchReport, Loop
+    from headgate.batch.engine import Engine
+    from headgate.batch.report import BatchReport
     from headgate.connect.inputs import Inputs
     from headgate.lang import Query
     from headgate.plan import Strategy
@@ -96,13 +98,13 @@ class _StoppedError(Exception):
 class Run:
     """A flow that runs, or has run: a handle in the manner of Spark's StreamingQuery."""
 
-    def __init__(self, flow: Flow, loop: Loop, inputs: Inputs, caller: SparkSession) -> None:
+    def __init__(self, flow: Flow, engine: Engine, inputs: Inputs, caller: SparkSession) -> None:
         self.name, self._flow = flow.name, flow
-        self.resumed_after = loop.manifest.batch if loop.manifest.batch >= 0 else None
+        self.resumed_after = engine.manifest.batch if engine.manifest.batch >= 0 else None
         """The batch of an earlier run that this one goes on from; None if it begins anew."""
         self.id: str | None = None
         """What it is called in `spark.streams`, the same in every run on its checkpoint; None if no stream goes on."""
-        self._loop, self._inputs, self._caller = loop, inputs, caller
+        self._engine, self._inputs, self._caller = engine, inputs, caller
         self._lock = threading.RLock()
         self._known = threading.Event()
         self._query: StreamingQuery | None = None
@@ -115,33 +117,45 @@ class Run:
         self._changer = ThreadPoolExecutor(1, thread_name_prefix=f"headgate-{self.name}-changes")
         self._next_change: Future[None] | None = None
 
+    @property
+    def _root(self) -> Folder:
+        """The folder of the checkpoint."""
+        root = self._engine.checkpoint.root
+        assert isinstance(root, Folder)
+        return root
+
+    @property
+    def _place(self) -> str:
+        """Where the checkpoint is, the same however its path is written."""
+        return self._root.place
+
     # How it is run
 
     def started(self, trigger: str | None) -> Run:
         """Starts the flow in the background."""
         self._starting = True
-        claims.claim(self._loop.root.place, self)
+        claims.claim(self._place, self)
         try:
             self._start(trigger)
         except BaseException:
-            claims.release(self._loop.root.place, self)
+            claims.release(self._place, self)
             raise
         finally:
             self._starting = False
         return self
 
     def _start(self, trigger: str | None) -> None:
-        self._inputs.check_known(self._loop.manifest, self._loop.root.path)
-        self._loop.know([*self._inputs.direct, *self._inputs.streaming], self._inputs.named)
+        self._inputs.check_known(self._engine.manifest, self._engine.checkpoint.path)
+        self._engine.know([*self._inputs.direct, *self._inputs.streaming], self._inputs.named)
         streams = bool(self._inputs.direct or self._inputs.streaming)
         if streams:
-            self._loop.check_log()
-            self.id = identify(self._loop.root / LOG)
-        self._finish_tick()
+            self._engine.checkpoint.check_log(self._engine.manifest)
+            self.id = identify(self._root / LOG)
+        self._engine.finish_tick()
         self._run_bounded()
         if streams:
             once = trigger == AVAILABLE_NOW
-            self._loop.waits = not once
+            self._engine.live = not once
             self._begin({"availableNow": True} if once else {"processingTime": trigger or "0 seconds"})
             if not once:
                 self._ticker = threading.Thread(target=self._tick, daemon=True, name=f"headgate-{self.name}")
@@ -152,26 +166,20 @@ class Run:
         self.started(AVAILABLE_NOW).await_termination()
         return self
 
-    def _finish_tick(self) -> None:
-        """A batch that only time brought, and that a crash cut off, comes before all others."""
-        pending = self._loop.pending()
-        if pending is not None and pending["source_batch"] is None and not pending["ended"]:
-            self._loop.run({}, None)
-
     def _run_bounded(self) -> None:
         """Bounded streams are a batch of their own, and over with it."""
         due = {
             name: Read([Piece(df.select(*map(quoted, self._inputs.needed[name])))])
             for name, df in self._inputs.bounded.items()
-            if not self._loop.has_ended(name)
+            if not self._engine.has_ended(name)
         }
         if due:
             with self._as_decided():
-                self._loop.run(due, None, ended=list(due))
+                self._engine.run(due, None, ended=list(due))
 
     def _as_decided(self) -> AbstractContextManager[None]:
         """Only the first batch may have been decided before: any other would have been stopped by the one before it."""
-        return split_as_decided(self._loop.spark, None if self._loop.reports else self._loop.pending())
+        return split_as_decided(self._engine.program.spark, None if self._engine.reports else self._engine.pending())
 
     def _begin(self, trigger: dict[str, Any]) -> None:
         try:
@@ -180,7 +188,7 @@ class Run:
                     self._inputs.union(),
                     self._caller,
                     self.name,
-                    self._loop.root / LOG,
+                    self._root / LOG,
                     self._inputs.prepare,
                     lambda writer: writer.foreachBatch(self._batch).trigger(**trigger),
                 )
@@ -194,9 +202,12 @@ class Run:
                 self._leave()
             assert self._query is not None
             try:
-                if self._loop.is_next(batch):
-                    with self._as_decided(), self._inputs.batches(df, self._query, self._loop.reads) as batches:
-                        self._loop.run(batches, batch)
+                if self._engine.checkpoint.is_next(self._engine.manifest, batch):
+                    with (
+                        self._as_decided(),
+                        self._inputs.batches(df, self._query, self._engine.program.reads) as batches,
+                    ):
+                        self._engine.run(batches, batch)
             except BaseException as error:
                 if not self.is_active:
                     raise _StoppedError from None  # By someone else, in the middle of it.
@@ -212,15 +223,15 @@ class Run:
     def _tick(self) -> None:
         """In a lull no batch comes: progress with the wall clock needs some of its own, and places may be gone."""
         assert self._query is not None
-        idle = [t.rule.idle / 4e6 for t in self._loop.trackers.values() if t.rule.idle is not None]
+        idle = [t.rule.idle / 4e6 for t in self._engine.running.streams.trackers.values() if t.rule.idle is not None]
         pause = min(max(min(idle, default=_LOOK), 0.05), _LOOK)
         gone: list[str] = []
         try:
             while not self._halted.wait(pause) and self.is_active:
                 gone = self._inputs.gone(gone)
                 with self._lock:
-                    if idle and not self._stopping and self.is_active and self._loop.is_due():
-                        self._loop.run({}, None)
+                    if idle and not self._stopping and self.is_active and self._engine.is_due():
+                        self._engine.run({}, None)
         except BaseException as error:
             self._failed(error)
             self._stopping = True
@@ -296,9 +307,9 @@ class Run:
         """Prepares all that has been asked for, and puts it in place."""
         with self._asking:
             self._next_change, prepare = None, self._flow._definition()
-        loop, inputs = prepare(self._loop.manifest)
+        engine, inputs = prepare(self._engine)
         with self._lock:
-            self._loop, self._inputs = loop.after(self._loop), inputs
+            self._engine, self._inputs = engine.after(self._engine), inputs
         with self._asking:
             if self._next_change is None:
                 self._flow.changed()
@@ -385,7 +396,7 @@ class Run:
             raise self._error
 
     def _over(self) -> None:
-        claims.release(self._loop.root.place, self)
+        claims.release(self._place, self)
 
     @given.checked("run.results")
     def results(self, query: str, output: str = "answers", fill: str | None = None) -> DataFrame:
@@ -394,58 +405,60 @@ class Run:
         With fill="linear", which `hg.subset` may also have for the query, gaps between answers have rows too, on a line
         between the two; a column `filled` tells such rows from the others.
         """
-        check_output(query, output, self._loop.queries, self._inputs.sources)
+        check_output(query, output, self._engine.program.queries, self._inputs.sources)
         check_fill(f"results of {query}", fill)
-        subset = self._loop.shedding.subsets.policies.get(query) if output == "answers" else None
+        subset = self._engine.shedding.subsets.policies.get(query) if output == "answers" else None
         if fill is None and (subset is None or subset.fill is None):
             return self._delivered(query, output)
         if subset is None or subset.by != "window":
             raise FlowError(f"query {query} drops no windows, so it has no gaps: fill is for hg.subset(gap=...)")
-        groups, rows = group_columns(self._loop.queries[query]), self._delivered(query, output)
+        groups, rows = group_columns(self._engine.program.queries[query]), self._delivered(query, output)
         if missing := {*groups, WINDOW_START} - set(rows.columns):
             raise FlowError(
                 f"the sink of {query} has lost {', '.join(sorted(missing))}, without which no gap is filled"
             )
         with plain_errors():
-            return filled(rows, groups, *self._loop.shedding.subsets.gone_from(query))
+            return filled(rows, groups, *self._engine.shedding.subsets.gone_from(query))
 
     def _delivered(self, query: str, output: str) -> DataFrame:
-        queries, answers = self._loop.queries, output == "answers"
-        outlets = [o for o in self._loop.outlets if o.of == query and o.output == output]
+        queries, answers = self._engine.program.queries, output == "answers"
+        outlets = [o for o in self._engine.program.outlets if o.of == query and o.output == output]
         with plain_errors():
             for outlet in outlets:
-                rows = outlet.sink.delivered(self._loop.spark, query if answers else f"{query}-{output}")
+                rows = outlet.sink.delivered(self._engine.program.spark, query if answers else f"{query}-{output}")
                 if rows is not None:
                     return rows
             if not answers and any(isinstance(o.sink, ParquetSink) for o in outlets):
-                return self._loop.frame(queries[query].streams[0] if _OUTPUTS[output] == "query" else query)
-            if not answers or not (self._loop.keeps(query) or any(not isinstance(o.sink, CallSink) for o in outlets)):
+                return self._engine.frame(queries[query].streams[0] if _OUTPUTS[output] == "query" else query)
+            if not answers or not (
+                self._engine.program.keeps(query) or any(not isinstance(o.sink, CallSink) for o in outlets)
+            ):
                 ask = f"flow.sink('{query}', hg.sinks.memory(){'' if answers else f', output={output!r}'})"
                 what = "answers" if answers else f"{output} tuples"
                 raise FlowError(f"the {what} of {query} are not kept; to keep them, {ask}")
-            return self._loop.kept(query)
+            return self._engine.kept(query)
 
     def batch_seconds(self) -> list[float]:
         """How long each of the last batches took, from its trigger to Spark's own commit."""
         if self._query is None:
-            return [sum(report.seconds.values()) for report in self._loop.reports]
+            return [sum(report.seconds.values()) for report in self._engine.reports]
         return [p["durationMs"]["triggerExecution"] / 1000 for p in self.recent_progress]
 
     @given.checked("run.explain")
     def explain(self) -> str:
         """The flow as `Flow.explain` has it, then how it is run: what is kept, who shares it, and what is shed."""
         with self._asking:
-            flow, loop = self._flow.explain(), self._loop
-        with loop.lock:
-            return "\n\n".join(filter(None, [flow, kept(loop)]))
+            flow, engine = self._flow.explain(), self._engine
+        with engine.running.lock:
+            return "\n\n".join(filter(None, [flow, kept(engine)]))
 
     @property
     def reports(self) -> list[BatchReport]:
         """What the last batches did, the latest at the end."""
-        return self._loop.reports
+        return self._engine.reports
 
     @given.checked("run.status")
     def status(self) -> dict[str, Any]:
         """How the flow is doing: its batches, its progress, its state, and what was counted; all of it plain JSON."""
         run = {"name": self.name, "id": self.id, "active": self.is_active}
-        return status(run, self.exception(), self._loop)
+        return status(run, self.exception(), self._engine)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headgate.connect.scan import together
 from headgate.incremental import reduce as ingest
-from headgate.incremental.reduce import MALFORMED, figure, kept_figure
+from headgate.incremental.reduce import MALFORMED
 from headgate.shed.estimate.sql import COIN, tossed
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headgate.connect.scan import Read
     from headgate.incremental.levels import Level
     from headgate.incremental.reduce import Watch
+    from headgate.protocol.figures import Figures
     from headgate.shed.estimate.sql import Sampling
 
 
@@ -58,14 +59,13 @@ class LeftOut:
                 found[stream] = [df.where(self._kept[stream][query]).drop(COIN) for df in pieces]
         return found
 
-    def counted(self, figures: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    def counted(self, figures: Figures) -> dict[str, dict[str, int]]:
         """How many tuples of each stream are left out, by query; bad ones are no tuples."""
         found: dict[str, dict[str, int]] = {}
         for stream, queries in self._kept.items():
-            rows, bad = (figures.get(figure(stream, name)) or 0 for name in ("rows", "bad"))
+            own = figures.of(stream)
             for query in queries:
-                taken = figures.get(figure(stream, kept_figure(query))) or 0
-                found.setdefault(query, {})[stream] = rows - bad - taken
+                found.setdefault(query, {})[stream] = own.rows - own.bad - own.kept.get(query, 0)
         return found
 
     def tuples(self, query: str, watch: Watch) -> DataFrame:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headgate.batch.propagate import read_places
-from headgate.incremental.reduce import figure
 from headgate.plan.logical.nodes import ROW_NUM
 from headgate.plan.stream.stages import origins
-from headgate.progress.place import from_spark
 from headgate.sql.text import literal, position, text
 
 if TYPE_CHECKING:
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
 
     from headgate.plan.stream.feeds import Feed
     from headgate.plan.stream.stages import Stage
+    from headgate.protocol.figures import Figures
     from headgate.protocol.manifest import Manifest
     from headgate.windows import Number
 
@@ -29,19 +28,19 @@ class Lateness:
 
     def closed_before(self, manifest: Manifest) -> dict[str, Number]:
         """For each stage the end of the last window that was closed: a tuple below it is late."""
-        return {name: self._stages[name].window.bounds(last)[1] for name, last in manifest.closed.items()}
+        return {name: self._stages[name].window.bounds(last)[1] for name, last in manifest.windows.closed.items()}
 
     def bounds(self, manifest: Manifest, stage: str) -> dict[str, Number]:
         """For each windowing attribute of a stage the place below which a tuple is late."""
-        if stage in manifest.closed:
+        if stage in manifest.windows.closed:
             window = self._stages[stage].window
-            return {window.attr: window.bounds(manifest.closed[stage])[1]} if window.attr != ROW_NUM else {}
-        told = read_places(manifest.told).get(stage, {})
+            return {window.attr: window.bounds(manifest.windows.closed[stage])[1]} if window.attr != ROW_NUM else {}
+        told = read_places(manifest.windows.told).get(stage, {})
         return {name: p for name, p in told.items() if name != ROW_NUM and p is not None and not isinstance(p, float)}
 
-    def of(self, manifest: Manifest, stream: str, figures: Mapping[str, Any]) -> dict[str, Number]:
+    def of(self, manifest: Manifest, stream: str, figures: Figures) -> dict[str, Number]:
         """The stages that a stream has brought late tuples for, with the place below which they are late."""
-        places = [from_spark(figures.get(figure(s, "lowest"))) for s in origins(stream, self._stages)]
+        places = [figures.of(s).lowest for s in origins(stream, self._stages)]
         lowest = min((p for p in places if p is not None), default=None)
         if lowest is None:
             return {}

@@ -49,7 +49,7 @@ def closed_windows(level: Level, manifest: Manifest, punctuated: Punctuated) -> 
         assert stage.aggregate is not None
         below = reached(stage.aggregate.input, punctuated.streams, frozenset(punctuated.idle))
         p = below.on(stage.window.attr)
-        last, span = closed(stage.window, p), manifest.span(level.depth, level.axis(name))
+        last, span = closed(stage.window, p), manifest.state.span(level.depth, level.axis(name))
         if isinstance(stage.window, Landmark):
             # It has windows up to the last tuple of its streams, and not one more until there is a later tuple.
             newest = _newest(level, stage, manifest, span)
@@ -57,11 +57,11 @@ def closed_windows(level: Level, manifest: Manifest, punctuated: Punctuated) -> 
         elif last == math.inf:
             last = None if span is None else _window_of(span[1], stage.window) + 1
         if last is not None:
-            found[name] = max(int(last), manifest.closed.get(name, int(last)))
-        elif name in manifest.closed:
-            found[name] = manifest.closed[name]
+            found[name] = max(int(last), manifest.windows.closed.get(name, int(last)))
+        elif name in manifest.windows.closed:
+            found[name] = manifest.windows.closed[name]
         if stage.aggregate.window is None and len(below.joint) > 1:
-            before = read_places(manifest.boxes).get(name, {})
+            before = read_places(manifest.windows.boxes).get(name, {})
             joint = {a: math.inf if below.over else furthest((before.get(a), p)) for a, p in below.joint.items()}
             if joint.keys() <= {key.expression.name for key in stage.aggregate.keys}:
                 punctuated.boxes[name] = joint
@@ -74,9 +74,9 @@ def _newest(level: Level, stage: Stage, manifest: Manifest, span: tuple[float, f
     """How far the streams of a stage have come, also by tuples that it does not count."""
     streams = level.origins(stage)
     if stage.window.attr == ROW_NUM:
-        found = [manifest.numbered.get(s, 0) - 1 for s in streams]
+        found = [manifest.progress.numbered.get(s, 0) - 1 for s in streams]
         return max(found) if max(found) >= 0 else None
-    places = [read(manifest.highest[s]) for s in streams if s in manifest.highest]
+    places = [read(manifest.progress.highest[s]) for s in streams if s in manifest.progress.highest]
     known = [float(p) for p in places if p is not None]
     return max([*known, *([span[1]] if span is not None else [])], default=None)
 
@@ -88,14 +88,14 @@ def closings(
     found = _boxed(level, manifest, boxes)
     now_closed = {name: last for name, last in now_closed.items() if name not in boxes}
     for name, last in now_closed.items():
-        window, before = level.stages[name].window, manifest.closed.get(name)
-        span = manifest.span(level.depth, level.axis(name))
+        window, before = level.stages[name].window, manifest.windows.closed.get(name)
+        span = manifest.state.span(level.depth, level.axis(name))
         if last == before or span is None:
             continue
         reach_back = float(window.range) if isinstance(window, Sliding) else 0.0
         first = _window_of(span[0] - reach_back, window)
         first = first if before is None else max(first, before + 1)
-        first = max(first, manifest.first.get(name, first))
+        first = max(first, manifest.windows.first.get(name, first))
         last = last if isinstance(window, Landmark) else min(last, _window_of(span[1], window) + 1)
         if first <= last:
             found[name] = Closing(first, last)
@@ -106,17 +106,17 @@ def _boxed(level: Level, manifest: Manifest, boxes: Mapping[str, Places]) -> dic
     """The groups that joint punctuation has closed, which may be some of those of a place."""
     closings = {}
     for name in level.aggregating.keys() & boxes.keys():
-        now, before = boxes[name], read_places(manifest.boxes).get(name, {})
-        span = manifest.span(level.depth, level.axis(name))
+        now, before = boxes[name], read_places(manifest.windows.boxes).get(name, {})
+        span = manifest.state.span(level.depth, level.axis(name))
         if span is not None and now != before:
             first, last = (_window_of(place, level.stages[name].window) for place in span)
-            closings[name] = Closing(max(first, manifest.first.get(name, first)), last, Box(now, before))
+            closings[name] = Closing(max(first, manifest.windows.first.get(name, first)), last, Box(now, before))
     return closings
 
 
 def heard(level: Level, manifest: Manifest, punctuated: Punctuated) -> Manifest:
     """Takes note of how far the inputs of stages that keep tuples have come, which punctuates what they give."""
-    told, idle = read_places(manifest.told), frozenset(punctuated.idle)
+    told, idle = read_places(manifest.windows.told), frozenset(punctuated.idle)
     for name, stage in (level.joining | level.holding).items():
         inputs = []
         before, now = told.get(name, {}), Places()
@@ -128,7 +128,8 @@ def heard(level: Level, manifest: Manifest, punctuated: Punctuated) -> Manifest:
         told[name] = now
         assert stage.own is not None
         punctuated.streams[name] = joined_up(stage.own, inputs)
-    return replace(manifest, told={name: written_places(at) for name, at in told.items()})
+    told_now = {name: written_places(at) for name, at in told.items()}
+    return replace(manifest, windows=replace(manifest.windows, told=told_now))
 
 
 def kept_by(stage: Stage) -> Sequence[Side | Held]:

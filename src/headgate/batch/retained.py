@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from headgate.batch.propagate import read_places
 from headgate.bounded.answer import answer
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headgate.batch.lateness import Lateness
     from headgate.incremental.levels import Level
     from headgate.plan.stream.stages import Stage
+    from headgate.protocol.figures import Figures
     from headgate.protocol.manifest import Manifest
     from headgate.shed.live.joins import JoinDrops
     from headgate.store.tuples import Tuples
@@ -36,13 +37,14 @@ Inputs = Callable[[Iterable[str]], Mapping[str, "DataFrame"]]
 New = Mapping[str, "DataFrame"]
 
 
-class Keeping:
-    """The tuples of a flow that are kept as they are."""
+@dataclass(frozen=True)
+class Retained:
+    """The tuples that stages keep as they are, in one batch."""
 
-    def __init__(self, tuples: Tuples, lateness: Lateness) -> None:
-        self._tuples, self._lateness = tuples, lateness
-        self.drops: JoinDrops
-        """What is left out of joins in the batch that runs."""
+    tuples: Tuples
+    lateness: Lateness
+    drops: JoinDrops
+    """What is left out of joins."""
 
     def new(
         self,
@@ -50,22 +52,22 @@ class Keeping:
         came: Collection[str],
         inputs: Inputs,
         manifest: Manifest,
-        figures: Mapping[str, Any],
+        figures: Figures,
     ) -> dict[str, DataFrame]:
         """The new tuples of some stages, from the streams that came, without those that came too late."""
         found: dict[str, DataFrame] = {}
         for name in stages:
-            for keeper in self._tuples.of(name):
+            for keeper in self.tuples.of(name):
                 own = {feed.stream for feed in feeds(keeper.side.plan)}
                 if not own & set(came):
                     continue
                 df = lower(keeper.side.plan, inputs(own))
-                late = any(self._lateness.of(manifest, s, figures) for s in own & set(came))
-                for attribute, bound in self._lateness.bounds(manifest, name).items() if late else ():
+                late = any(self.lateness.of(manifest, s, figures) for s in own & set(came))
+                for attribute, bound in self.lateness.bounds(manifest, name).items() if late else ():
                     if attribute in keeper.side.attributes:
                         df = df.where(f"{position(df, attribute)} >= {literal(bound)}")
                 if isinstance(keeper.side, HeldByPartition):
-                    df = keeper.side.ranked(df, self._tuples.kept(manifest, keeper, {}))
+                    df = keeper.side.ranked(df, self.tuples.kept(manifest, keeper, {}))
                 elif isinstance(keeper.side, ShedSide):
                     df = self.drops.new(keeper, df)
                 found[keeper.column] = df
@@ -74,11 +76,11 @@ class Keeping:
     def pairs(self, stage: Stage, manifest: Manifest, new: New) -> DataFrame | None:
         """The answers of a join: its pairs with a tuple of this batch."""
         assert stage.join is not None
-        keepers, told = self._tuples.of(stage.name), read_places(manifest.told).get(stage.name, {})
+        keepers, told = self.tuples.of(stage.name), read_places(manifest.windows.told).get(stage.name, {})
         own = [new.get(keeper.column) for keeper in keepers]
         if all(df is None for df in own):
             return None
-        kept = [self._tuples.kept(manifest, keeper, told) for keeper in keepers]
+        kept = [self.tuples.kept(manifest, keeper, told) for keeper in keepers]
         if isinstance(keepers[0].side, ShedSide):
             return self.drops.answers(stage, keepers, kept, own)
         found = matched(stage.join, kept, own)
@@ -86,9 +88,9 @@ class Keeping:
 
     def decided(self, stage: Stage, before: Manifest, now: Manifest, new: New) -> DataFrame | None:
         """The tuples that are known to be no duplicates, or the answers of windows by tuple or rows that close."""
-        (keeper,) = self._tuples.of(stage.name)
-        told, tells = (read_places(m.told).get(stage.name, {}) for m in (before, now))
-        kept, own = self._tuples.kept(before, keeper, told), new.get(keeper.column)
+        (keeper,) = self.tuples.of(stage.name)
+        told, tells = (read_places(m.windows.told).get(stage.name, {}) for m in (before, now))
+        kept, own = self.tuples.kept(before, keeper, told), new.get(keeper.column)
         known = [df for df in (kept, own) if df is not None]
         if not known:
             return None
@@ -101,25 +103,25 @@ class Keeping:
             return None
         else:
             assert isinstance(keeper.side, HeldInRange)
-            skipped, attribute = before.skipped.get(stage.name, 0), keeper.side.attribute
-            since = furthest((told.get(attribute), read(before.first.get(stage.name))))
+            skipped, attribute = before.windows.skipped.get(stage.name, 0), keeper.side.attribute
+            since = furthest((told.get(attribute), read(before.windows.first.get(stage.name))))
             found = keeper.side.closing(stacked(known), skipped, since, tells.get(attribute))
         return answer(stage.behind, {ANSWERS: found})
 
     def kept(self, level: Level, before: Manifest, now: Manifest, new: New, batch: int) -> Manifest:
         """The manifest with the new tuples of a level that are needed from now on."""
-        told, skipped = read_places(now.told), dict(now.skipped)
+        told, skipped = read_places(now.windows.told), dict(now.windows.skipped)
         for name in level.holding:
-            (keeper,) = self._tuples.of(name)
+            (keeper,) = self.tuples.of(name)
             if isinstance(keeper.side, HeldByTuple) and keeper.side.window.order == "rank":
-                kept = self._tuples.kept(before, keeper, read_places(before.told).get(name, {}))
+                kept = self.tuples.kept(before, keeper, read_places(before.windows.told).get(name, {}))
                 known = [df for df in (kept, new.get(keeper.column)) if df is not None]
                 passed = sum(keeper.side.passed(df, told[name]) for df in known)
                 skipped[name] = skipped.get(name, 0) + passed
-        now = replace(now, skipped=skipped)
+        now = replace(now, windows=replace(now.windows, skipped=skipped))
         own = {k: df for k, df in new.items() if k.rpartition(":")[0] in level.stages}
         if own:
-            own |= self.drops.kept([k for k in self._tuples.keepers if k.column in own])
-            now = self._tuples.add(now, batch, level.depth, own, told)
+            own |= self.drops.kept([k for k in self.tuples.keepers if k.column in own])
+            now = self.tuples.add(now, batch, level.depth, own, told)
             reach("kept")
         return now

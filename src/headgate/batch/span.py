@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from headgate.windows import Number
 
 
-class Whereabouts:
+class BatchSpan:
     """Follows how far streams go on in a batch."""
 
-    def __init__(self, watches: Sequence[Watch]) -> None:
-        self._watches = {watch.stream: watch for watch in watches}
+    def __init__(self, watches: Mapping[str, Watch]) -> None:
+        self._watches = watches
         self._advances: dict[Axis, Number] = {}
 
     def spans(self, found: Mapping[str, Read], subsets: Subsets, manifest: Manifest, live: bool) -> Spans:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from headgate.api.run import Run
-    from headgate.batch.loop import BatchReport
+    from headgate.batch.report import BatchReport
 
 _LONGER = {"days": 86_400, "hours": 3_600, "minutes": 60}
 
@@ -48,7 +48,7 @@ def view(run: Run) -> Iterator[Callable[[], None]]:
 def batch_line(report: BatchReport, status: Mapping[str, Any], now: datetime) -> str:
     """A batch in a line, with the progress and the state that the flow has now.
 
-    >>> from headgate.batch.loop import BatchReport
+    >>> from headgate.batch.report import BatchReport
     >>> report = BatchReport(7, 9000, {"ingest": 0.5, "close": 0.25}, {"talkers": 40}, {"talkers": 0}, 5, 9)
     >>> status = {"progress": {"Main": "2026-01-01T12:00:00+00:00"}, "state": {"bytes": 12_000}}
     >>> batch_line(report, status, datetime(2026, 1, 1, 12, 0, 9, tzinfo=UTC))

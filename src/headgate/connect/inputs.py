@@ -75,8 +75,12 @@ class Inputs:
 
     def check_known(self, manifest: Manifest, checkpoint: str) -> None:
         """Raises an error if Spark cannot go on from a checkpoint with these streams."""
-        sources, known = [*self.direct, *self.streaming], manifest.sources
-        if not known or (self.named and manifest.named) or (self.named == manifest.named and sources == known):
+        sources, known = [*self.direct, *self.streaming], manifest.source.streams
+        if (
+            not known
+            or (self.named and manifest.source.named)
+            or (self.named == manifest.source.named and sources == known)
+        ):
             return
         own = ", ".join(self.streaming) or "a DataFrame"
         raise StateError(

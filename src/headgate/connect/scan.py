@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from headgate.incremental.reduce import MALFORMED
 from headgate.shed.estimate.sql import tossed
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+#: The tuples of a batch by stream, in pieces.
+Batches = Mapping[str, Sequence[DataFrame]]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from headgate.plan.logical.nodes import Aggregate, Band, Join, SameWindow
 from headgate.shed.live.status import explain
 
 if TYPE_CHECKING:
-    from headgate.batch.loop import Loop
+    from headgate.batch.engine import Engine
     from headgate.incremental.hold import Held
     from headgate.plan.stream.stages import Stage
     from headgate.progress import Rule
@@ -77,11 +77,11 @@ def promise(rule: Rule | None) -> str:
     return " ".join(said)
 
 
-def kept(loop: Loop) -> str:
+def kept(engine: Engine) -> str:
     """The tables of partials, the queries that share them, the tuples that are kept, and what is shed."""
-    tables = [table_text(table) for level in loop.levels for table in level.tables]
-    own = [kept_text(stage) for stage in loop.stages.values() if kept_by(stage)]
-    return "\n\n".join(filter(None, [*tables, *own, explain(loop.shedding, loop.decided)]))
+    tables = [table_text(table) for level in engine.program.levels for table in level.tables]
+    own = [kept_text(stage) for stage in engine.program.stages.values() if kept_by(stage)]
+    return "\n\n".join(filter(None, [*tables, *own, explain(engine.shedding, engine.dropped)]))
 
 
 def table_text(table: Table) -> str:

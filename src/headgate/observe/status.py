@@ -16,7 +16,8 @@ from headgate.progress.place import read
 from headgate.shed.live import status as telling
 
 if TYPE_CHECKING:
-    from headgate.batch.loop import BatchReport, Loop
+    from headgate.batch.engine import Engine
+    from headgate.batch.report import BatchReport
     from headgate.errors import Error
     from headgate.plan.stream.stages import Stage
     from headgate.progress import Punctuation
@@ -27,26 +28,26 @@ _COUNTERS = {"rows": "stream", "bad": "stream"} | dict.fromkeys(("answers", "lat
 _END = "end"
 
 
-def status(run: Mapping[str, Any], error: Error | None, loop: Loop) -> dict[str, Any]:
+def status(run: Mapping[str, Any], error: Error | None, engine: Engine) -> dict[str, Any]:
     """What `run.status` gives, of a run that is called and goes on as told."""
     # Only what is committed, which never changes: a batch may be running meanwhile.
-    manifest, reports = loop.manifest, loop.reports
+    manifest, reports, stages = engine.manifest, engine.reports, engine.program.stages
     last = reports[-1] if reports else None
-    with loop.lock:
-        shed = telling.status(loop.shedding, loop.decided)
+    with engine.running.lock:
+        shed = telling.status(engine.shedding, engine.dropped)
     found = {
         **run,
         "error": _error(error) if error is not None else None,
         "batch": manifest.batch,
         "last_batch": _last(last) if last is not None else None,
-        "progress": {name: _progress(loop, manifest, name) for name in loop.streams},
-        "closed": {n: _closed(manifest, n, stage, loop.stages) for n, stage in loop.closing.items()},
+        "progress": {name: _progress(engine, manifest, name) for name in engine.program.watches},
+        "closed": {n: _closed(manifest, n, stage, stages) for n, stage in engine.program.closing.items()},
         "state": {
-            "files": sum(len(f.names) for f in manifest.files),
-            "rows": manifest.state_rows,
-            "bytes": manifest.state_bytes,
+            "files": sum(len(f.names) for f in manifest.state.files),
+            "rows": manifest.state.rows,
+            "bytes": manifest.state.bytes,
         },
-        **{what: _counts(loop, manifest, what) for what in _COUNTERS},
+        **{what: _counts(engine, manifest, what) for what in _COUNTERS},
         **shed,
     }
     return {name: plain(value) for name, value in found.items()}
@@ -95,26 +96,28 @@ def _error(error: Error) -> dict[str, Any]:
     return {"type": type(error).__name__, "message": str(error), "query": error.query, "stream": error.stream}
 
 
-def _counts(loop: Loop, manifest: Manifest, what: str) -> dict[str, int]:
+def _counts(engine: Engine, manifest: Manifest, what: str) -> dict[str, int]:
     known = manifest.counters.get(what, {})
-    names = loop.streams if _COUNTERS[what] == "stream" else loop.queries
+    names = engine.program.watches if _COUNTERS[what] == "stream" else engine.program.queries
     return {name: known.get(name, 0) for name in names}
 
 
-def _progress(loop: Loop, manifest: Manifest, stream: str) -> Any:
+def _progress(engine: Engine, manifest: Manifest, stream: str) -> Any:
     """How far a stream has come: a time as text, a number, the end, or NULL while nothing is known."""
-    if stream in manifest.ended:
+    if stream in manifest.progress.ended:
         return _END
-    if stream not in loop.trackers or stream not in manifest.progress:
+    if stream not in engine.running.streams.trackers or stream not in manifest.progress.trackers:
         return None
-    return _place(read(manifest.progress[stream]["told"]), not loop.trackers[stream].rule.numeric)
+    return _place(
+        read(manifest.progress.trackers[stream]["told"]), not engine.running.streams.trackers[stream].rule.numeric
+    )
 
 
 def _closed(manifest: Manifest, name: str, stage: Stage, stages: Mapping[str, Stage]) -> Any:
     """Where the last window of a stage that was closed ends; the end, if all that it reads has ended."""
     if _is_over(name, manifest, stages):
         return _END
-    last = manifest.closed.get(name)
+    last = manifest.windows.closed.get(name)
     if last is None:
         return None
     assert stage.aggregate is not None
@@ -123,7 +126,11 @@ def _closed(manifest: Manifest, name: str, stage: Stage, stages: Mapping[str, St
 
 def _is_over(stream: str, manifest: Manifest, stages: Mapping[str, Stage]) -> bool:
     stage = stages.get(stream)
-    return stream in manifest.ended if stage is None else all(_is_over(s, manifest, stages) for s in stage.streams)
+    return (
+        stream in manifest.progress.ended
+        if stage is None
+        else all(_is_over(s, manifest, stages) for s in stage.streams)
+    )
 
 
 def _place(place: Punctuation, time: bool) -> Any:

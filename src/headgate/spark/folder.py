@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from headgate.errors import StateError
+from headgate.protocol.files import FileInfo
 from headgate.spark.failures import told
 
 if TYPE_CHECKING:
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 
 #: Where Hadoop's committer has the files of a task, before they are moved.
 _COMMITTER = "_temporary/0/_temporary"
-
-
-@dataclass(frozen=True)
-class FileInfo:
-    """The name of a file in its folder, and its size in bytes."""
-
-    name: str
-    size: int
 
 
 class Folder:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from headgate.protocol.decision import Decision
 
 _CORES = "spark.sql.leafNodeDefaultParallelism"
 _SETTINGS = (
@@ -34,13 +36,13 @@ def splitting(spark: SparkSession) -> dict[str, str | None]:
 
 
 @contextmanager
-def split_as_decided(spark: SparkSession, decision: Mapping[str, Any] | None) -> Iterator[None]:
+def split_as_decided(spark: SparkSession, decision: Decision | None) -> Iterator[None]:
     """Meanwhile, Spark splits what it reads as it did when a decision was made, if there is one."""
     if decision is None:
         yield
         return
     before = _settings(spark)
-    _set(spark, decision["splitting"])
+    _set(spark, decision.splitting)
     try:
         yield
     finally:

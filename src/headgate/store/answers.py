@@ -11,8 +11,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from headgate.bounded.answer import answer
-from headgate.protocol.names import batch_name
+from headgate.plan.logical.nodes import SAMPLING_RATE
+from headgate.protocol.names import ANSWERS, answers_folder
 from headgate.shed.estimate.sql import (
+    TAKEN_AT,
     high,
     is_outlook,
     low,
@@ -22,17 +24,12 @@ from headgate.shed.estimate.sql import (
     plain_calls,
 )
 from headgate.sql.text import Name, empty, quoted, stacked
+from headgate.store.rows import Rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from headgate.incremental.levels import Level
     from headgate.plan.stream.stages import Continuous, Stage
     from headgate.protocol.manifest import Manifest
-    from headgate.spark.folder import Folder
-    from headgate.store.state import State
-
-_ANSWERS = "answers"
 
 
 @dataclass(frozen=True)
@@ -50,15 +47,14 @@ class Answers:
 
     def __init__(
         self,
-        spark: SparkSession,
-        root: Folder,
-        state: State,
+        rows: Rows,
+        mark: str,
         queries: Mapping[str, Continuous],
         stages: Mapping[str, Stage],
         levels: Sequence[Level],
         frames: Mapping[str, DataFrame],
     ) -> None:
-        self._spark, self._root, self._state, self._queries = spark, root, state, queries
+        self._rows, self._mark, self._queries = rows, mark, queries
         self._stages, self._levels, self._frames = stages, levels, frames
         self._schemas: dict[str, StructType] = {}
 
@@ -73,9 +69,9 @@ class Answers:
         figures = [f"count({quoted(c)}) AS {quoted(c)}" for c in names]
         if looked_at:
             figures += [sql for column in outlooks for sql in observed_outlook(Name(column))]
-        counted = everything.observe(observed, F.expr(f"struct({', '.join(figures)})").alias(_ANSWERS))
-        self._state.write(counted.drop(*outlooks), self._folder(names[0], batch, self._state.mark), expected)
-        found = observed.get[_ANSWERS].asDict()
+        counted = everything.observe(observed, F.expr(f"struct({', '.join(figures)})").alias(ANSWERS))
+        self._rows.write(counted.drop(*outlooks), self._folder(names[0], batch, self._mark), expected)
+        found = observed.get[ANSWERS].asDict()
         asked = ("squared", "tuples", "missed")
         told = {n: [found.get(outlook_figure(outlook(n), what).plain) for what in asked] for n in names}
         return Written(
@@ -85,11 +81,19 @@ class Answers:
 
     def given(self, stage: str, batch: int) -> DataFrame:
         """The answers of a query, or of one of its stages, from the batch that is run."""
-        return self._read(stage, [self._folder(stage, batch, self._state.mark)])
+        return self._read(stage, [self._folder(stage, batch, self._mark)])
+
+    def as_stream(self, stage: str, batch: int, weighed: bool) -> DataFrame:
+        """The answers of a stage from the batch that is run, as the next stage reads them.
+
+        Those that are `weighed` say at which rate they were sampled.
+        """
+        rows = self.given(stage, batch)
+        return rows.withColumnRenamed(SAMPLING_RATE, TAKEN_AT.plain) if weighed else rows.drop(SAMPLING_RATE)
 
     def kept(self, stage: str, batches: range, manifest: Manifest) -> DataFrame:
         """The answers of a query from some batches that are committed."""
-        there = set((self._root / _ANSWERS).folders())
+        there = set((self._rows.root / ANSWERS).folders())
         folders = [self._folder(stage, batch, manifest.mark(batch)) for batch in batches]
         return self._read(stage, [f for f in folders if f.rpartition("/")[2] in there])
 
@@ -98,33 +102,25 @@ class Answers:
         if stage not in self._schemas:
             plan = self._queries[stage].plan if stage in self._queries else self._stages[stage].plan
             self._schemas[stage] = StructType([*answer(plan, self._frames).schema, *self._limits(stage)])
-        paths = [f"{self._root.path}/{folder}" for folder in folders]
+        paths = [self._rows.path(folder) for folder in folders]
         of_one = StructType([StructField(stage, self._schemas[stage])])
-        rows = self._spark.read.schema(of_one).parquet(*paths) if paths else empty(self._spark, of_one)
+        rows = self._rows.spark.read.schema(of_one).parquet(*paths) if paths else empty(self._rows.spark, of_one)
         return rows.where(f"{quoted(stage)} IS NOT NULL").select(f"{quoted(stage)}.*")
 
     def _folder(self, stage: str, batch: int, mark: str) -> str:
         """Where a run puts the answers of a stage, and of all others of its depth and kind, in a batch."""
         own = self._stages[stage]
-        kind = f"{f'-d{own.depth}' if own.depth else ''}{'-j' if own.join is not None else ''}"
-        return f"{_ANSWERS}/{batch_name(batch)}{kind}{f'-{mark}' if mark else ''}"
+        return answers_folder(batch, own.depth, mark, own.join is not None)
 
     def keep(self, batch: int, queries: Iterable[str]) -> None:
         """Deletes what a batch gave but for the answers of some queries."""
-        kept = {self._folder(query, batch, self._state.mark) for query in queries}
-        for folder in {self._folder(stage, batch, self._state.mark) for stage in self._stages} - kept:
-            (self._root / folder).delete()
-
-    def clean(self, manifest: Manifest) -> None:
-        """Deletes what a crash has left of batches that were begun and not committed."""
-        for name in (self._root / _ANSWERS).folders():
-            number, _, rest = name.partition("-")
-            if number.isdigit() and rest.rpartition("-")[2] != manifest.mark(int(number)):
-                (self._root / f"{_ANSWERS}/{name}").delete()
+        kept = {self._folder(query, batch, self._mark) for query in queries}
+        for folder in {self._folder(stage, batch, self._mark) for stage in self._stages} - kept:
+            (self._rows.root / folder).delete()
 
     def clear(self) -> None:
         """Deletes all answers."""
-        (self._root / _ANSWERS).delete()
+        (self._rows.root / ANSWERS).delete()
 
     def _limits(self, stage: str) -> list[StructField]:
         """The columns of the limits of a query that is estimated."""

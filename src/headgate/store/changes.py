@@ -6,14 +6,16 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headgate.errors import StateError
 from headgate.incremental.hold import HeldInRange, held
 from headgate.plan.logical.nodes import ROW_NUM, Aggregate, Band, Distinct, Lookup, Node, SameWindow, Source
 from headgate.progress import opened
 from headgate.progress.place import read, written
+from headgate.protocol.manifest import QueriesPart, WindowsPart
 
+_T = TypeVar("_T")
 _QUOTED = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`)")
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def without_dropped(
     checkpoint: str,
 ) -> Manifest:
     """The manifest without what it has of queries that are no more, or that begin anew."""
-    known = {n: text_ for n, text_ in manifest.queries.items() if n in texts}
+    known = {n: text_ for n, text_ in manifest.queries.texts.items() if n in texts}
     retyped = {query for query, *_ in _retyped(manifest, columns) if query in anew}
     other = [name for name, text_ in known.items() if _plain(text_) != _plain(texts[name])]
     changed = sorted({*other, *(known.keys() & retyped)})
@@ -48,21 +50,30 @@ def without_dropped(
             " new one a name of its own, or let it begin anew, flow.query(..., anew=True)"
         )
     kept = {n for n, s in stages.items() if s.query in known}
-    tables = [{**t, "stages": [n for n in t["stages"] if n in kept]} for t in manifest.tables]
+    tables = [{**t, "stages": [n for n in t["stages"] if n in kept]} for t in manifest.state.tables]
+    own, windows, state = manifest.queries, manifest.windows, manifest.state
     return replace(
         manifest,
-        queries=known,
-        begun={name: batch for name, batch in manifest.begun.items() if name in known},
-        columns={name: own for name, own in manifest.columns.items() if name in known},
-        tables=[t for t in tables if t["stages"]],
-        closed={n: last for n, last in manifest.closed.items() if n in kept},
-        first={n: first for n, first in manifest.first.items() if n in kept},
-        told={n: at for n, at in manifest.told.items() if n in kept},
-        skipped={n: count for n, count in manifest.skipped.items() if n in kept},
-        boxes={n: at for n, at in manifest.boxes.items() if n in kept},
-        tuples=tuple(own for f in manifest.tuples if (own := f.of(kept)).spans),
+        queries=QueriesPart(known, _only(own.begun, known), _only(own.columns, known)),
+        windows=WindowsPart(
+            closed=_only(windows.closed, kept),
+            first=_only(windows.first, kept),
+            boxes=_only(windows.boxes, kept),
+            told=_only(windows.told, kept),
+            skipped=_only(windows.skipped, kept),
+        ),
+        state=replace(
+            state,
+            tables=[t for t in tables if t["stages"]],
+            tuples=tuple(of for f in state.tuples if (of := f.of(kept)).spans),
+        ),
         counters={what: _counts(counts, what, known) for what, counts in manifest.counters.items()},
     )
+
+
+def _only(found: Mapping[str, _T], names: Collection[str]) -> dict[str, _T]:
+    """The items of these names."""
+    return {name: value for name, value in found.items() if name in names}
 
 
 def _plain(text: str) -> str:
@@ -97,7 +108,7 @@ def _retyped(manifest: Manifest, columns: Columns) -> list[tuple[str, str, str, 
         for query, streams in columns.items()
         for stream, own in streams.items()
         for column, type_ in own.items()
-        if (was := manifest.columns.get(query, {}).get(stream, {}).get(column, type_)) != type_
+        if (was := manifest.queries.columns.get(query, {}).get(stream, {}).get(column, type_)) != type_
     ]
 
 
@@ -111,8 +122,8 @@ def check_columns(manifest: Manifest, columns: Columns, promised: Mapping[str, A
             f" or let what uses it ({users}) begin anew, flow.query(..., anew=True)"
         )
     for stream, rule in promised.items():
-        before = manifest.promised.get(stream, rule)
-        if stream in manifest.progress and before != rule:
+        before = manifest.progress.promised.get(stream, rule)
+        if stream in manifest.progress.trackers and before != rule:
             (was, old), (now, new) = ((r["attr"], r["type"]) for r in (before, rule))
             raise StateError(
                 f"stream {stream}: the checkpoint {path} has its progress on the column {was} ({old}), and now it is to"
@@ -128,9 +139,9 @@ def _counts(counts: Mapping[str, int], what: str, queries: Collection[str]) -> d
 
 def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], levels: Sequence[Level]) -> Manifest:
     """The manifest with the queries of this loop. One that is new begins with its first whole window."""
-    first = dict(manifest.first)
+    first = dict(manifest.windows.first)
     for name, stage in stages.items():
-        new = manifest.batch >= 0 and stage.query not in manifest.queries
+        new = manifest.batch >= 0 and stage.query not in manifest.queries.texts
         if not new or not isinstance(stage.own, Aggregate | Distinct):
             continue
         place = _latest(manifest, stages, first, stage, stage.feeds)
@@ -141,8 +152,13 @@ def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], lev
         elif isinstance(side := held(stage.own), HeldInRange):
             first[name] = written(place + side.range)
     tables = [table.layout() for level in levels for table in level.tables]
-    begun = dict.fromkeys(texts, manifest.batch + 1) | manifest.begun
-    return replace(manifest, queries=dict(texts), begun=begun, first=first, tables=tables)
+    begun = {**dict.fromkeys(texts, manifest.batch + 1), **manifest.queries.begun}
+    return replace(
+        manifest,
+        queries=replace(manifest.queries, texts=dict(texts), begun=begun),
+        windows=replace(manifest.windows, first=first),
+        state=replace(manifest.state, tables=tables),
+    )
 
 
 def _since(manifest: Manifest, stages: Stages, first: Mapping[str, Any], stage: Stage, feed: Feed) -> Number | None:
@@ -161,8 +177,8 @@ def _since(manifest: Manifest, stages: Stages, first: Mapping[str, Any], stage: 
             return whole
         return opened(inner.window, first[feed.stream] - 1) if feed.stream in first else None
     if not stage.holds and stage.window.attr == ROW_NUM:
-        return manifest.numbered.get(feed.stream)
-    highest = read(manifest.highest.get(feed.stream))
+        return manifest.progress.numbered.get(feed.stream)
+    highest = read(manifest.progress.highest.get(feed.stream))
     return None if highest is None or isinstance(highest, float) else highest + 1
 
 

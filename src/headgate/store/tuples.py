@@ -12,23 +12,21 @@ from pyspark.sql.types import StructField, StructType
 
 from headgate.incremental.hold import Held, HeldByPartition
 from headgate.incremental.match import Side
-from headgate.protocol.manifest import Manifest
-from headgate.protocol.names import batch_name
+from headgate.protocol.manifest import Manifest, StateFiles
+from headgate.protocol.names import merged_tuples_folder, tuples_folder
 from headgate.shed.join.room import Room
 from headgate.sql.text import position, quoted, stacked
 from headgate.store.faults import reach
+from headgate.store.rows import Rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from headgate.progress import Punctuation
-    from headgate.spark.folder import Folder
-    from headgate.store.state import State
 
 #: Folders that are merged into one once there are this many.
 _FOLDERS = 8
 _PLACE = "_hg_place"
-_TUPLES = "tuples"
 #: What is known of the inputs of each stage: the punctuation on their attributes.
 Told = Mapping[str, Mapping[str, "Punctuation"]]
 
@@ -50,8 +48,8 @@ class Keeper:
 class Tuples:
     """Reads and writes the tuples that joins keep. What there is, the manifest knows."""
 
-    def __init__(self, spark: SparkSession, root: Folder, state: State, keepers: Sequence[Keeper]) -> None:
-        self._spark, self._root, self._state, self.keepers = spark, root, state, keepers
+    def __init__(self, rows: Rows, mark: str, keepers: Sequence[Keeper]) -> None:
+        self._rows, self._mark, self.keepers = rows, mark, keepers
         self._last_read: tuple[tuple[str, ...], DataFrame] | None = None
 
     def of(self, stage: str) -> list[Keeper]:
@@ -60,8 +58,8 @@ class Tuples:
 
     def kept(self, manifest: Manifest, keeper: Keeper, told: Mapping[str, Punctuation]) -> DataFrame | None:
         """The tuples of a side that are still needed; None if there is no file with any."""
-        files = [f for f in manifest.tuples if keeper.column in f.spans]
-        paths = [f"{self._root.path}/{path}" for f in files for path in f.paths]
+        files = [f for f in manifest.state.tuples if keeper.column in f.spans]
+        paths = [self._rows.path(path) for f in files for path in f.paths]
         if not paths:
             return None
         column = quoted(keeper.column)
@@ -72,7 +70,7 @@ class Tuples:
         """Files of tuples. Both sides of a join are mostly in the same ones, which are looked for once."""
         if self._last_read is None or self._last_read[0] != paths:
             schema = StructType([StructField(keeper.column, keeper.schema) for keeper in self.keepers])
-            self._last_read = paths, self._spark.read.schema(schema).parquet(*paths)
+            self._last_read = paths, self._rows.spark.read.schema(schema).parquet(*paths)
         return self._last_read[1]
 
     def add(self, manifest: Manifest, batch: int, depth: int, new: Mapping[str, DataFrame], told: Told) -> Manifest:
@@ -83,7 +81,7 @@ class Tuples:
                 df, by_partition = new[keeper.column], isinstance(keeper.side, HeldByPartition)
                 # What a partition needs depends on all of its rows, and is found out with the next compaction.
                 live[keeper.column] = df if by_partition else keeper.side.live(df, told[keeper.stage])
-        folder = f"{_TUPLES}/{batch_name(batch)}{f'-d{depth}' if depth else ''}-{self._state.mark}"
+        folder = tuples_folder(batch, depth, self._mark)
         return self._written(manifest, folder, live) if live else manifest
 
     def purged(self, manifest: Manifest, told: Told) -> Manifest:
@@ -96,7 +94,7 @@ class Tuples:
                 if keeper.column in spans
             )
 
-        return replace(manifest, tuples=tuple(f for f in manifest.tuples if needed(f.spans)))
+        return _with(manifest, tuple(f for f in manifest.state.tuples if needed(f.spans)))
 
     def compacted(self, manifest: Manifest, batch: int, told: Told, rooms: Sequence[Room] = ()) -> Manifest:
         """The manifest with all files as one, without the tuples that are not needed any more, where they are many.
@@ -104,21 +102,21 @@ class Tuples:
         Of joins that have no room for all that are needed, the least useful ones are let go.
         """
         full = [room for room in rooms if self.count(manifest, room.stage) > room.tuples]
-        if len(manifest.tuples) < _FOLDERS and not full:
+        if len(manifest.state.tuples) < _FOLDERS and not full:
             return manifest
         live = {}
         for keeper in self.keepers:
             rows = self.kept(manifest, keeper, told.get(keeper.stage, {}))
             if rows is not None:
                 live[keeper.column] = rows
-        folder = f"{_TUPLES}/{batch_name(batch)}-m-{self._state.mark}"
-        merged = self._written(replace(manifest, tuples=()), folder, live, full)
+        folder = merged_tuples_folder(batch, self._mark)
+        merged = self._written(_with(manifest, ()), folder, live, full)
         reach("compacted")
         return merged
 
     def count(self, manifest: Manifest, stage: str) -> int:
         """How many tuples of a stage are kept, with those that nobody needs any more."""
-        return sum(f.counts.get(keeper.column, 0) for keeper in self.of(stage) for f in manifest.tuples)
+        return sum(f.counts.get(keeper.column, 0) for keeper in self.of(stage) for f in manifest.state.tuples)
 
     def _written(
         self, manifest: Manifest, folder: str, live: Mapping[str, DataFrame], full: Sequence[Room] = ()
@@ -140,19 +138,16 @@ class Tuples:
         figures.append("count(*) AS rows")
         counted = everything.observe(observed, F.expr(f"struct({', '.join(figures)})").alias("kept"))
         # They are many, and read a few times only before they are gone.
-        self._state.write(counted.drop(_PLACE), folder, compression="snappy")
+        self._rows.write(counted.drop(_PLACE), folder, compression="snappy")
         found = observed.get["kept"].asDict()
         ends = {column: (found[f"first_{i}"], found[f"last_{i}"]) for i, column in enumerate(live)}
         spans = {column: (first, last) for column, (first, last) in ends.items() if first is not None}
         if not spans:
             return manifest
-        files = self._state.written(folder, spans, found["rows"], depth=0)
+        files = self._rows.written(folder, spans, found["rows"])
         files = replace(files, counts={column: found[f"count_{i}"] for i, column in enumerate(live)})
-        return replace(manifest, tuples=(*manifest.tuples, files))
+        return _with(manifest, (*manifest.state.tuples, files))
 
-    def clean(self, manifest: Manifest) -> None:
-        """Deletes what the manifest does not name."""
-        named = {f.folder for f in manifest.tuples}
-        for name in (self._root / _TUPLES).folders():
-            if f"{_TUPLES}/{name}" not in named:
-                (self._root / f"{_TUPLES}/{name}").delete()
+
+def _with(manifest: Manifest, tuples: tuple[StateFiles, ...]) -> Manifest:
+    return replace(manifest, state=replace(manifest.state, tuples=tuples))

@@ -202,20 +202,22 @@ class Subsets:
         """Forgets what only windows needed that have been closed."""
         for name, ledger in self.ledgers.items():
             first = self._aggregating(name)[0]
-            if first.name in manifest.closed:
-                self.ledgers[name] = ledger.forget(droppable(first.window).bounds(manifest.closed[first.name])[0])
+            if first.name in manifest.windows.closed:
+                self.ledgers[name] = ledger.forget(
+                    droppable(first.window).bounds(manifest.windows.closed[first.name])[0]
+                )
         for name, shares in self.shares.items():
-            if name in manifest.closed:
+            if name in manifest.windows.closed:
                 window = self.windows[name][0]
-                self.shares[name] = shares.forget(window.bounds(manifest.closed[name])[0])
+                self.shares[name] = shares.forget(window.bounds(manifest.windows.closed[name])[0])
 
 
 def come(manifest: Manifest, axis: Axis) -> Number | None:
     """The last place that a tuple of a stream had; None if there was none yet."""
     stream, counted = axis
     if counted:
-        return manifest.numbered[stream] - 1 if manifest.numbered.get(stream) else None
-    place = read(manifest.highest.get(stream))
+        return manifest.progress.numbered[stream] - 1 if manifest.progress.numbered.get(stream) else None
+    place = read(manifest.progress.highest.get(stream))
     return None if isinstance(place, float) else place
 
 

@@ -14,10 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from headgate.incremental.reduce import figure
 from headgate.plan.logical.nodes import ROW_NUM
 from headgate.progress.closing import Closing
-from headgate.progress.place import from_spark
 from headgate.shed.controller import Controller, Overload
 from headgate.shed.estimate.placement import place
 from headgate.shed.estimate.plan import Budget, EstimatePlan, estimate_plan
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
     from headgate.incremental.levels import Level
     from headgate.plan.stream.stages import Continuous, Stage
     from headgate.progress import Punctuation
+    from headgate.protocol.figures import Figures
     from headgate.protocol.manifest import Manifest
     from headgate.sharing.tables import Member, Table
     from headgate.shed.join.work import Prices
@@ -367,30 +366,31 @@ class Shedding:
         """The queries of tables whose columns add up."""
         return [(t, m) for t in self._first.tables if not t.values and t.state is None for m in t.members]
 
-    def sampled(
-        self, figures: Mapping[str, Any], rates: Mapping[str, float], before: Manifest, after: Manifest
-    ) -> None:
+    def sampled(self, figures: Figures, rates: Mapping[str, float], before: Manifest, after: Manifest) -> None:
         """Takes note of the rates that the tuples of a batch were taken at, and of where they were."""
         for query, rate in rates.items():
             stage = self._stages[query]
             for stream in stage.streams if stage.aggregate is not None else ():
                 if stage.window.attr == ROW_NUM:
-                    ends: Sequence[Any] = (before.numbered.get(stream, 0), after.numbered.get(stream, 0) - 1)
+                    ends: Sequence[Any] = (
+                        before.progress.numbered.get(stream, 0),
+                        after.progress.numbered.get(stream, 0) - 1,
+                    )
                 else:
-                    ends = [from_spark(figures.get(figure(stream, end))) for end in ("lowest", "highest")]
+                    ends = [figures.of(stream).lowest, figures.of(stream).highest]
                 # While the model is calibrated, windows of samples that took everything are answered as others are.
                 told = rate < 1 or (self.controller is not None and not self.costs.calibrated)
                 if told and ends[0] is not None and ends[0] <= ends[1]:
                     self._sampled[query] = self._sampled.get(query, Sampled()).then(ends[0], ends[1], rate)
 
-    def pairs_sampled(self, figures: Mapping[str, Any], plans: Mapping[str, JoinPlan]) -> None:
+    def pairs_sampled(self, figures: Figures, plans: Mapping[str, JoinPlan]) -> None:
         """Takes note of the rates that the pairs of a batch were taken at, and of where their tuples can be.
 
         A pair has the rate of the batch of its earlier tuple, if that was lower, and so it is within reach of either.
         """
         for query, join in self.joins.estimated.items():
-            plan, ends = plans[join], ("lowest", "highest")
-            lows, highs = ([from_spark(figures.get(figure(s, end))) for s in self._streams[query]] for end in ends)
+            plan, own = plans[join], [figures.of(s) for s in self._streams[query]]
+            lows, highs = [f.lowest for f in own], [f.highest for f in own]
             low, high = (
                 min((p for p in lows if p is not None), default=None),
                 max((p for p in highs if p is not None), default=None),
@@ -418,8 +418,8 @@ class Shedding:
             found[name] = gone["count"] - before.shedding.get("gone", {}).get(name, {"count": 0})["count"]
         for name, own in self._sampled.items():
             window = self._stages[name].window
-            if name in after.closed and isinstance(window, Sliding):
-                tops = own.tops(window, before.closed.get(name, -(1 << 62)) + 1, after.closed[name])
+            if name in after.windows.closed and isinstance(window, Sliding):
+                tops = own.tops(window, before.windows.closed.get(name, -(1 << 62)) + 1, after.windows.closed[name])
                 if lost := sum(top == math.inf for top in tops.values()):
                     found[name] = lost
         return found
@@ -429,14 +429,14 @@ class Shedding:
         self.subsets.forget(manifest)
         for name, own in self._sampled.items():
             window = self._stages[name].window if self._stages[name].aggregate is not None else None
-            if name in manifest.closed and isinstance(window, Sliding):
-                self._sampled[name] = own.forget(window.bounds(manifest.closed[name] + 1)[0])
+            if name in manifest.windows.closed and isinstance(window, Sliding):
+                self._sampled[name] = own.forget(window.bounds(manifest.windows.closed[name] + 1)[0])
 
     def observe(
         self,
         decided: Mapping[str, Any],
         amounts: Mapping[str, float | None],
-        figures: Mapping[str, Any],
+        figures: Figures,
         outlooks: Mapping[str, Any],
         manifests: tuple[Manifest, Manifest],
         answers: int,
@@ -448,10 +448,10 @@ class Shedding:
             return
         seconds, interval = max(seconds, _SHORTEST), None if interval is None else max(interval, _SHORTEST)
         rates: Mapping[str, float] = decided["rates"]
-        tuples = {stream: figures.get(figure(stream, "rows")) or 0 for stream in amounts}
+        tuples = {stream: figures.of(stream).rows for stream in amounts}
         self._learn(tuples, amounts, figures, rates, interval)
         self._judge(outlooks)
-        self._partials = float(figures.get("panes") or 0)
+        self._partials = float(figures.panes)
         upkeep = self._rhythm.observe(*manifests, tuples, answers, interval)
         load = Load({s: float(n) for s, n in tuples.items()}, self._partials, upkeep)
         did = self.workload.amounts(load, Shed(rates, decided.get("needed", {})), self.statistics)
@@ -484,7 +484,7 @@ class Shedding:
         self,
         tuples: Mapping[str, int],
         amounts: Mapping[str, float | None],
-        figures: Mapping[str, Any],
+        figures: Figures,
         rates: Mapping[str, float],
         interval: float | None,
     ) -> None:
@@ -498,13 +498,13 @@ class Shedding:
             name, query = member.stage.name, member.stage.query
             # Where panes are windows, a tuple is counted in each that holds it.
             copies = float(table.eager.range / table.eager.slide) if table.eager is not None else 1.0
-            seen, total = (_count((figures.get(f"_hg_{w}_{name}") or 0) / copies) for w in ("rows", "total"))
+            seen, total = (_count(figures.sums.get(f"_hg_{w}_{name}", 0.0) / copies) for w in ("rows", "total"))
             passed = total if member.estimates is not None else seen
             came = sum(tuples.get(stream, 0) for stream in member.stage.streams)
             if rates.get(query, 1.0) > 0:
                 segments[query] = Passed(came, passed, round(came * rates.get(query, 1.0)))
             for call in member.estimates.sums if member.estimates is not None else ():
-                sums = [float(figures.get(f"_hg_{w}_{name}_{call}") or 0) / copies for w in ("sum", "squares")]
+                sums = [figures.sums.get(f"_hg_{w}_{name}_{call}", 0.0) / copies for w in ("sum", "squares")]
                 if seen:
                     values[shown(member, call)] = {None: Summed(total, sums[0], sums[1], seen)}
         streams = {stream: Arrived(n, n) for stream, n in tuples.items()}

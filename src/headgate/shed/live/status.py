@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.optimize import brentq
 
+from headgate.protocol.decision import Drops
 from headgate.shed.live.shedding import shown
 from headgate.shed.live.workload import SET, Shed, leaf, sharing
 
@@ -20,20 +21,20 @@ _FINEST = 1e-4
 _MATTERS = 0.05
 
 
-def status(shedding: Shedding, decided: Mapping[str, Any] | None) -> dict[str, Any]:
+def status(shedding: Shedding, decided: Drops | None) -> dict[str, Any]:
     """What is shed, what is known, and what follows from it; the same keys always."""
-    now, overload = decided or {}, shedding.overload
-    rates = now.get("rates", {})
+    now, overload = decided or Drops(), shedding.overload
+    rates = now.rates
     sampled = {name: rate for name, rate in rates.items() if rate < 1}
     return {
-        "joins": shedding.joins.status(now.get("joins", {})),
+        "joins": shedding.joins.status(now.joins),
         "shedding": {
-            "active": now.get("shedding", False),
+            "active": now.shedding,
             "target": overload.target if overload is not None else None,
             "rates": sampled,
             "alike": _alike(shedding, rates) if sampled else 1.0,
             "subsets": {name: str(ledger) for name, ledger in shedding.subsets.ledgers.items() if ledger.rate},
-            "suspended": now.get("suspended", {}),
+            "suspended": now.suspended,
             "errors": _errors(shedding),
             "missed": _missed(shedding),
             "costs": shedding.costs.explain() if overload is not None else None,
@@ -46,25 +47,25 @@ def status(shedding: Shedding, decided: Mapping[str, Any] | None) -> dict[str, A
     }
 
 
-def explain(shedding: Shedding, decided: Mapping[str, Any] | None) -> str:
+def explain(shedding: Shedding, decided: Drops | None) -> str:
     """The trees of the streams with what is kept where, and what is expected of it."""
     if decided is None:
         return ""
-    return "\n".join(filter(None, [_explained(shedding, decided), *shedding.joins.explain(decided["joins"])]))
+    return "\n".join(filter(None, [_explained(shedding, decided), *shedding.joins.explain(decided.joins)]))
 
 
-def _explained(shedding: Shedding, decided: Mapping[str, Any]) -> str:
+def _explained(shedding: Shedding, decided: Drops) -> str:
     if shedding.overload is None:
         return ""
     allowed = f"Overload: batches take at most {shedding.overload.target:g} s"
-    if not decided["shedding"]:
-        return f"{allowed}; the last one was not shed, and predicted to take {decided['predicted']:.3g} s"
-    lines = [f"{allowed}; the last one was shed, and predicted to take {decided['predicted']:.3g} s then"]
+    if not decided.shedding:
+        return f"{allowed}; the last one was not shed, and predicted to take {decided.predicted:.3g} s"
+    lines = [f"{allowed}; the last one was shed, and predicted to take {decided.predicted:.3g} s then"]
     if shedding.plan is not None:
         lines += [f"  {shedding.plan.why}", *_tree(shedding, shedding.plan)]
     dropped = {name: ledger for name, ledger in shedding.subsets.ledgers.items() if ledger.rate}
-    lines += [f"  {ledger}" for name, ledger in dropped.items() if name not in decided["suspended"]]
-    return "\n".join([*lines, *(f"  {name} is suspended: {why}" for name, why in decided["suspended"].items())])
+    lines += [f"  {ledger}" for name, ledger in dropped.items() if name not in decided.suspended]
+    return "\n".join([*lines, *(f"  {name} is suspended: {why}" for name, why in decided.suspended.items())])
 
 
 def _tree(shedding: Shedding, plan: EstimatePlan) -> list[str]:

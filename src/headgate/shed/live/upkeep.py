@@ -77,7 +77,7 @@ class Rhythm:
             ahead = tuples if stage.window.attr == ROW_NUM else further
             now, then = (self._closed(stage, manifest, told, by) for by in ({}, ahead))
             if now is not None and then is not None:
-                windows += max(then - manifest.closed.get(name, now), 0)
+                windows += max(then - manifest.windows.closed.get(name, now), 0)
         merged = due[windows > 0]
         return Upkeep(float(windows > 0), windows * self._answers, float(merged > 0), merged)
 
@@ -93,7 +93,7 @@ class Rhythm:
         """The last window that is closed when streams are so far ahead; None if that cannot be told."""
         places = []
         for stream in self._level.origins(stage):
-            place = manifest.numbered.get(stream) if stage.window.attr == ROW_NUM else told.get(stream)
+            place = manifest.progress.numbered.get(stream) if stage.window.attr == ROW_NUM else told.get(stream)
             if place is None or isinstance(place, float):
                 return None
             places.append(place + round(ahead.get(stream, 0.0)))
@@ -110,18 +110,21 @@ class Rhythm:
     ) -> Upkeep:
         """Takes in what became of the manifest by a batch, before it is committed; gives what the batch did."""
         for stream, count in tuples.items():
-            first, last = (read(manifest.highest.get(stream)) for manifest in (before, after))
+            first, last = (read(manifest.progress.highest.get(stream)) for manifest in (before, after))
             if count and first is not None and last is not None and not isinstance(last, float):
                 _follow(self._pace, stream, float(last - first) / count)
                 if seconds:
                     _follow(self._speed, stream, float(last - first) / seconds)
-        windows = sum(max(after.closed[n] - before.closed.get(n, after.closed[n]), 0) for n in after.closed)
+        windows = sum(
+            max(after.windows.closed[n] - before.windows.closed.get(n, after.windows.closed[n]), 0)
+            for n in after.windows.closed
+        )
         if windows:
             each = answers / windows
             self._answers = each if not self._answers else self._answers + _RECENT * (each - self._answers)
-        kept = {f.folder for f in after.files}
-        whole = {f.folder: f.rows for f in before.files}
-        merges = any(f.merges and f.folder not in whole for f in after.files)
+        kept = {f.folder for f in after.state.files}
+        whole = {f.folder: f.rows for f in before.state.files}
+        merges = any(f.merges and f.folder not in whole for f in after.state.files)
         merged = sum(rows for folder, rows in whole.items() if folder not in kept) if merges else 0
         did = Upkeep(float(windows > 0), float(answers), float(merges), float(merged))
         self.usual = self.usual.towards(did, _RECENT)

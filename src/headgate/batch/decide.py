@@ -1,0 +1,50 @@
+"""Decide: what the batch is about, written down before anything is done."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from headgate.batch.context import Context
+from headgate.protocol.decision import Decision, Drops
+from headgate.spark.failures import plain_errors
+from headgate.spark.splitting import splitting
+
+
+def decide(context: Context) -> Context:
+    """Decides, or keeps to what was decided before a crash cut the batch off."""
+    running, before = context.running, context.before
+    running.checkpoint.check_alone(before)
+    decision = running.checkpoint.pending(before)
+    if decision is None:
+        decision = _decided(context)
+        running.checkpoint.begin(decision)
+    with running.lock:
+        running.shedding.subsets.restore(decision.drops.subsets)
+    return replace(context, decided=decision)
+
+
+def _decided(context: Context) -> Decision:
+    running, offer = context.running, context.offer
+    now = running.clock.now()
+    return Decision(
+        batch=context.number,
+        source_batch=offer.source_batch,
+        now=now,
+        ended=tuple(offer.ended),
+        # The time that passed while the flow was down is not time in which its sources were quiet.
+        held=offer.last is None,
+        splitting=splitting(context.program.spark),
+        drops=_drops(context, now),
+    )
+
+
+def _drops(context: Context, now: int) -> Drops:
+    running, offer, before = context.running, context.offer, context.before
+    amounts = {name: own.amount for name, own in offer.found.items()}
+    with plain_errors():
+        spans = running.span.spans(offer.found, running.shedding.subsets, before, offer.live)
+    told = running.streams.asked(now)
+    due = {closes: running.stored.state.due(before, closes) for closes in (False, True)}
+    with running.lock:
+        decided = running.shedding.decide(before, amounts, spans, offer.interval, told, due)
+    return Drops(**asdict(decided))
