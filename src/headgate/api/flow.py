@@ -12,6 +12,7 @@ from sqlglot import exp
 from headgate import given
 from headgate.api.evaluate import as_strategy, as_tree, check_session
 from headgate.api.run import Run, as_trigger, check_output
+from headgate.batch.clock import SYSTEM_CLOCK, Clock
 from headgate.batch.loop import Loop
 from headgate.batch.side_outputs import Outlet
 from headgate.connect.inputs import Inputs
@@ -94,6 +95,7 @@ class Flow:
         self._tables = Tables(self._spark)
         self._anew: set[str] = set()
         self._overload: Overload | None = None
+        self._clock: Clock = SYSTEM_CLOCK
 
     @given.checked("flow.stream")
     def stream(self, name: str, source: Source | DataFrame, progress: Rule | None = None) -> None:
@@ -234,10 +236,10 @@ class Flow:
         """Runs over everything that is there now, and returns when that is done."""
         return self._run(overload).finished()
 
-    def _run(self, overload: Overload | None = None) -> Run:
+    def _run(self, overload: Overload | None = None, clock: Clock = SYSTEM_CLOCK) -> Run:
         if overload is not None and not isinstance(overload, Overload):
             raise given.refused("overload", overload, "hg.overload(target='5 seconds')")
-        self._overload = overload
+        self._overload, self._clock = overload, clock
         if not self._sources:
             raise FlowError(f"flow {self.name} has no streams: add one with flow.stream(...)")
         if not self._queries:
@@ -267,10 +269,11 @@ class Flow:
         """
         needed = self._needed()
         parts = (dict(self._queries), dict(self._texts), list(self._outlets), self._tables, dict(self._policies))
-        anew, overload = frozenset(self._anew), self._overload
+        anew, overload, clock = frozenset(self._anew), self._overload, self._clock
 
         def prepare(manifest: Manifest | None) -> tuple[Loop, Inputs]:
-            loop = Loop(self._spark, self.checkpoint, self._schemas, self._rules, *parts, anew, manifest, overload)
+            streams = (self._schemas, self._rules)
+            loop = Loop(self._spark, self.checkpoint, *streams, *parts, anew, manifest, overload, clock)
             return loop, Inputs(self._spark, self._sources, self._schemas, needed, loop.numbered)
 
         return prepare

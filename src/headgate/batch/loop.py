@@ -11,7 +11,6 @@ import math
 import os
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from headgate.batch.clock import SYSTEM_CLOCK, Clock
 from headgate.batch.exclusion import LeftOut
 from headgate.batch.exclusion import kept as left_out_for
 from headgate.batch.lateness import Lateness
@@ -143,7 +143,9 @@ class Loop:
         anew: Collection[str] = (),
         manifest: Manifest | None = None,
         overload: Overload | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self.clock = clock
         self.spark, self.queries, self.outlets = spark, queries, outlets
         self.root = Folder(spark, checkpoint)
         self._manifests = Manifests(self.root / "commits")
@@ -274,12 +276,17 @@ class Loop:
         return False
 
     def _run(self, found: Mapping[str, Read], source_batch: int | None, ended: Sequence[str]) -> None:
-        watch = _Stopwatch()
+        watch = _Stopwatch(self.clock)
         amounts = {name: own.amount for name, own in found.items()}
         interval, self._outlooks = self._interval() if found else None, {}
         # The time that passed while the flow was down is not time in which its sources were quiet.
         held = not self.reports
-        about: dict[str, Any] = {"source_batch": source_batch, "ended": list(ended), "now": _now(), "held": held}
+        about: dict[str, Any] = {
+            "source_batch": source_batch,
+            "ended": list(ended),
+            "now": self.clock.now(),
+            "held": held,
+        }
         decision = self._decide(about | {"splitting": splitting(self.spark)}, found, interval)
         with self.lock:
             self.shedding.subsets.restore(decision["shed"]["subsets"])
@@ -409,7 +416,9 @@ class Loop:
 
     def is_due(self) -> bool:
         """Whether time alone has brought punctuation that closes windows."""
-        due = bool(self.manifest.files or self.manifest.tuples) and self.punctuation(_now()) != self._propagated
+        due = (
+            bool(self.manifest.files or self.manifest.tuples) and self.punctuation(self.clock.now()) != self._propagated
+        )
         return due and self.pending() is None
 
     def punctuation(self, now: int, ended: Sequence[str] = ()) -> dict[str, Punctuation]:
@@ -501,7 +510,7 @@ class Loop:
 
     def _interval(self) -> float | None:
         """The seconds in which what a batch holds has come, if it holds what came since the last one."""
-        now = time.monotonic()
+        now = self.clock.elapsed()
         since, self._last_begun = self._last_begun, now
         return now - since if self.waits and since is not None else None
 
@@ -582,7 +591,7 @@ class Loop:
         rates, first = self.shedding.to_try(self.batch, otherwise), self.levels[0]
         if not rates:
             return
-        sampling, begun = Sampling(rates, self.batch), time.perf_counter()
+        sampling, begun = Sampling(rates, self.batch), self.clock.elapsed()
         with plain_errors(), ExitStack() as until:
             samples = self._samples(found, sampling, until)
             streams = self._looked_up(first, batches, self._tables.now(self._looked_into))
@@ -592,7 +601,7 @@ class Loop:
                 rows = ingested(streams, first.tables, watches, {}, sampling, pieces)
                 rows.write.format("noop").mode("overwrite").save()
                 with self.lock:
-                    self.shedding.tried(rates, otherwise + time.perf_counter() - begun)
+                    self.shedding.tried(rates, otherwise + self.clock.elapsed() - begun)
 
     def _samples(self, found: Mapping[str, Read], sampling: Sampling, until: ExitStack) -> dict[str, Sample]:
         """The tuples of streams that tables do with which do not need all of them."""
@@ -787,12 +796,12 @@ class Loop:
 
 
 class _Stopwatch:
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._since = time.perf_counter()
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self.laps = clock, dict[str, float]()
+        self._since = clock.elapsed()
 
     def lap(self, name: str) -> None:
-        now = time.perf_counter()
+        now = self._clock.elapsed()
         self.laps[name], self._since = now - self._since, now
 
 
@@ -813,7 +822,3 @@ def _seen(rows: int | None, highest: Any, punctuated: Any, ranked: Sequence[Any]
 def _asked(tracker: Tracker, now: int) -> Punctuation:
     """The punctuation of a stream at a time; asking changes nothing."""
     return Tracker.restored(tracker.rule, tracker.state()).punctuation(now)
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
