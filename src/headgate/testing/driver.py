@@ -189,6 +189,11 @@ class Driver:
         return self._loop.manifest.tables
 
     @property
+    def runs(self) -> Sequence[Any]:
+        """The runs that have committed anything."""
+        return self._loop.manifest.runs
+
+    @property
     def manifest(self) -> Manifest:
         """All of it, to compare with another one. Prefer the properties above: its parts move."""
         return self._loop.manifest
