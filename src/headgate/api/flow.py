@@ -272,8 +272,8 @@ class Flow:
         anew, overload, clock = frozenset(self._anew), self._overload, self._clock
 
         def prepare(manifest: Manifest | None) -> tuple[Loop, Inputs]:
-            streams = (self._schemas, self._rules)
-            loop = Loop(self._spark, self.checkpoint, *streams, *parts, anew, manifest, overload, clock)
+            known = (anew, manifest, overload, clock)
+            loop = Loop(self._spark, self.checkpoint, self._schemas, self._rules, *parts, *known)
             return loop, Inputs(self._spark, self._sources, self._schemas, needed, loop.numbered)
 
         return prepare

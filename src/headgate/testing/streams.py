@@ -34,10 +34,10 @@ class Batches(Files):
 
     def add(self, *batches: Iterable[Any]) -> None:
         """Adds micro-batches, each a list of rows: tuples in the order of the columns, or dicts."""
-        spark, schema = SparkSession.active(), StructType.fromDDL(str(self.given_schema))
+        spark = SparkSession.active()
         for rows in batches:
             staged = Path(tempfile.mkdtemp(prefix="headgate-batch-")) / "rows"
-            spark.createDataFrame(list(rows), schema).coalesce(1).write.parquet(str(staged))
+            spark.createDataFrame(list(rows), str(self.given_schema)).coalesce(1).write.parquet(str(staged))
             (file,) = staged.glob("part-*.parquet")
             Path(self.path).mkdir(parents=True, exist_ok=True)
             number = len(list(Path(self.path).glob("*.parquet")))
