@@ -34,6 +34,7 @@ ORDER = [
     "batch",
     "observe",
     "api",
+    "testing",
     "cli",
 ]
 #: Layers, and modules of others, that never import Spark: what they say can be tested without it.

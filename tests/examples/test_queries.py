@@ -17,6 +17,7 @@ from headgate import reference
 from headgate.lang import parse_query
 from headgate.plan import Aggregate, Catalog, Field, Node, Source, bind
 from headgate.plan.logical.strategy import choose
+from headgate.testing import drive
 from headgate.windows import Sliding
 
 if TYPE_CHECKING:
@@ -94,9 +95,10 @@ def test_a_flow_over_files_agrees_with_the_reference(spark: SparkSession, tmp_pa
         source = hg.sources.files(str(folder), schema=schema, max_files_per_batch=1)
         flow.stream(stream, source, progress=hg.progress("ts", within="2 minutes"))
     flow.query("example", text_of(name))
-    run = flow.run_available()
-    run._loop.run({}, None, ended=list(streams))
-    assert_same(collected(run.results("example")), by_reference(name))
+    flow.run_available()
+    driver = drive(flow)
+    driver.finish()
+    assert_same(collected(driver.results("example")), by_reference(name))
 
 
 @pytest.mark.parametrize("name", [name for name in EXPECTED if name not in NOT_IN_DUCKDB])

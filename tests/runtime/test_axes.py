@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support import Row, assert_same, collected, frame
+from tests.support import Row, assert_same, collected
 
 import headgate as hg
 from headgate import reference
-from headgate.connect.scan import Piece, Read
+from headgate.testing import drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,11 +49,10 @@ def test_a_flow_has_windows_over_fractions(spark: SparkSession, tmp_path: Path) 
             for strategy in STRATEGIES:
                 queries[f"{stream}_{i}_{strategy}"] = stream, sql
                 flow.query(f"{stream}_{i}_{strategy}", sql, strategy=strategy)
-    loop = flow._run()._loop
+    driver = drive(flow)
     for batch, part in enumerate((slice(None, 17), slice(17, None))):
-        found = {stream: Read([Piece(frame(spark, rows[stream][part], schemas[stream]))]) for stream in AXES}
-        loop.run(found, batch, list(AXES) if batch else [])
+        driver.batch({stream: rows[stream][part] for stream in AXES}, ended=list(AXES) if batch else [])
     for name, (stream, sql) in queries.items():
         expected = reference.evaluate(sql, schemas, tables=[], **{stream: rows[stream]})
         assert expected, name
-        assert_same(collected(loop.kept(name)), expected)
+        assert_same(collected(driver.results(name)), expected)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.runtime.crash_flow import batches, check, write_files
-from tests.runtime.crashes import STEPS
+
+from headgate.testing import CRASH_POINTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +28,7 @@ SOAK = int(os.environ.get("HEADGATE_SOAK", 0))
 #: The kills of a flow, each of a process that goes on where the one before was killed.
 KILLS = [
     ("matched:2", "delivered:2", "compacted:1"),
-    *((f"{step}:{1 if step == 'compacted' else 4}",) for step in STEPS if SOAK),
+    *((f"{step}:{1 if step == 'compacted' else 4}",) for step in CRASH_POINTS if SOAK),
 ]
 #: Kills by the clock come at most so many seconds after the flow has begun.
 LATEST = 6.0
@@ -91,7 +92,7 @@ if SOAK:
             folder, counted = tmp_path / f"flow{flows}", None
             while counted is None:
                 if rng.random() < 0.5:
-                    counted = run(source, folder, kill_at=f"{rng.choice(STEPS)}:{rng.randint(1, 3)}")
+                    counted = run(source, folder, kill_at=f"{rng.choice(CRASH_POINTS)}:{rng.randint(1, 3)}")
                 else:
                     counted = run(source, folder, kill_after=rng.uniform(0, LATEST))
                 kills += counted is None

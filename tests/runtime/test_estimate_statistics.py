@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import headgate as hg
-from headgate.connect.scan import Piece, Read
+from headgate.testing import drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,10 +135,10 @@ def answers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
         flow.stream("S", rows.where("false"), progress=hg.progress("ts", within=WINDOWS * LENGTH))
         for name, sql in QUERIES.items():
             flow.query(name, sql, hg.estimate(confidence=0.99, rate=RATES[name][number]), strategy="paned")
-        loop = flow._run()._loop
-        loop.run({"S": Read([Piece(rows.where(f"batch = {number}"))])}, number)
-    loop.run({}, None, ended=["S"])
-    return {name: Answers(name, loop.kept(name)) for name in QUERIES}
+        driver = drive(flow)
+        driver.batch(S=rows.where(f"batch = {number}"))
+    driver.finish()
+    return {name: Answers(name, driver.results(name)) for name in QUERIES}
 
 
 @pytest.mark.parametrize("query", QUERIES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,9 @@ from tests.support import assert_same, collected
 
 import headgate as hg
 from headgate.api.run import Run
-from headgate.connect.scan import Piece, Read
 from headgate.incremental.close import answers
 from headgate.shed.live.workload import sharing
+from headgate.testing import drive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from headgate.batch.loop import Loop
+    from headgate.testing import Driver
 
 SQL = (
     "SELECT k, count(*) AS n, sum(v) AS s, avg(v) AS a, max(v) AS hi, stddev(v) AS sd, sum(v) / count(*) AS r"
@@ -121,7 +122,10 @@ def test_closings_are_one_text_but_for_numbers(
             plans.append(re.sub(r"\d+", "", closed._jdf.queryExecution().optimizedPlan().toString()))
         return closed
 
-    monkeypatch.setattr("headgate.batch.loop.answers", noted)
+    for module in [
+        m for n, m in sys.modules.items() if n.startswith("headgate.") and vars(m).get("answers") is answers
+    ]:
+        monkeypatch.setattr(module, "answers", noted)
     folder = str(tmp_path / "tuples")
     for i in range(5):
         rows.where(f"ts DIV 60 = {i}").coalesce(1).write.mode("append").parquet(folder)
@@ -217,33 +221,28 @@ def test_tuples_that_are_not_taken_are_counted(spark: SparkSession, tmp_path: Pa
 def test_what_is_shed_is_delivered_once(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
     """A batch that a crash cut off leaves out the same tuples; a query that goes in mid-window hurts no other."""
 
-    def loop(*names: str) -> Loop:
+    def driver(*names: str) -> Driver:
         flow = hg.Flow(spark, "test", str(tmp_path / "checkpoint"))
         flow.stream("S", rows.where("false"), progress=hg.progress("ts", ordered=True))
         for name in names:
             flow.query(name, "SELECT count(*) AS n [RANGE 9, SLIDE 3, WA ts] FROM S", policy=hg.estimate(rate=0.5))
         flow.sink("q", hg.sinks.parquet(str(tmp_path / "shed")), output="shed")
-        return flow._run()._loop
+        return drive(flow)
 
-    def stop(step: str) -> None:
-        if step == "delivered":
-            raise InterruptedError
-
-    batch = {"S": Read([Piece(rows.where("ts < 10"))])}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headgate.batch.loop.reach", stop)
-        with pytest.raises(InterruptedError):
-            loop("q", "other").run(batch, 0)
+    batch, crashed = rows.where("ts < 10"), driver("q", "other")
+    with crashed.killed_at("delivered") as hit:
+        crashed.batch(S=batch)
+    assert hit
     shed = spark.read.parquet(str(tmp_path / "shed")).collect()
-    again = loop("q", "other")
-    again.run(batch, 0)
+    again = driver("q", "other")
+    again.batch(S=batch)
     assert sorted(spark.read.parquet(str(tmp_path / "shed")).collect()) == sorted(shed)
-    assert again.manifest.counters["shed"] == {"q": len(shed), "other": len(shed)}
+    assert again.counted("shed") == {"q": len(shed), "other": len(shed)}
     assert 0.4 * 600 < len(shed) < 0.6 * 600
-    without = loop("q")
-    without.run({"S": Read([Piece(rows.where("ts >= 10 AND ts < 20"))])}, 1)
-    assert "other" not in without.manifest.counters["shed"]
-    assert len(shed) < without.manifest.counters["shed"]["q"]
+    without = driver("q")
+    without.batch(S=rows.where("ts >= 10 AND ts < 20"))
+    assert "other" not in without.counted("shed")
+    assert len(shed) < without.counted("shed")["q"]
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,13 @@ import pytest
 from scipy.stats import chi2
 
 import headgate as hg
-from headgate.connect.scan import Piece, Read
-from headgate.observe import explain
 from headgate.shed.join.plan import PairSample
 from headgate.shed.join.sample import Coins
 from headgate.shed.join.statistics import KEYS
 from headgate.shed.learn.costs import Coefficients
 from headgate.shed.live.shedding import Shedding
-from headgate.shed.live.status import status
 from headgate.shed.live.workload import HELD, KEPT, LOOKING, OFFERED, PAIRS, with_joins
+from headgate.testing import Driver, drive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,16 +24,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from headgate.batch.loop import Loop
-
 pytestmark = pytest.mark.usefixtures("interpreted")
 SQL = (
     "SELECT A.id AS a, B.id AS b FROM A [RANGE 60, WA ts], B [RANGE 40, WA ts] WHERE A.k = B.k AND A.id % 7 <> B.id % 7"
 )
-
-
-class CrashError(Exception):
-    pass
 
 
 BATCHES, LENGTH, EACH, AHEAD = 3, 100, 4, 15
@@ -68,18 +60,17 @@ def flow(streams: dict[str, DataFrame], folder: Path, policies: dict[str, Any]) 
     return made
 
 
-def run(loop: Loop, streams: dict[str, DataFrame], number: int) -> None:
+def run(driver: Driver, streams: dict[str, DataFrame]) -> None:
+    number = driver.batches
     # Half of the tuples are ahead of the others, and what would be ahead of the end comes with the last batch.
     end = (number + 1) * LENGTH
     low, high = (end - LENGTH if number else -AHEAD), (end if number + 1 < BATCHES else end + AHEAD)
     place = f"ts - {AHEAD} * (id % 2)"
-    loop.run(
-        {n: Read([Piece(df.where(f"{place} >= {low} AND {place} < {high}"))]) for n, df in streams.items()}, number
-    )
+    driver.batch({name: df.where(f"{place} >= {low} AND {place} < {high}") for name, df in streams.items()})
 
 
-def delivered(loop: Loop, query: str) -> Pairs:
-    pairs = [(row.a, row.b) for row in loop.kept(query).collect()]
+def delivered(driver: Driver, query: str) -> Pairs:
+    pairs = [(row["a"], row["b"]) for row in driver.answers(query)]
     assert not [pair for pair, times in Counter(pairs).items() if times > 1]
     return set(pairs)
 
@@ -122,12 +113,12 @@ def spread(found: Pairs, exact: Pairs, rate: float) -> float:
 def test_what_is_delivered_is_a_part_of_the_exact_join(
     streams: dict[str, DataFrame], exact: Pairs, tmp_path: Path
 ) -> None:
-    for number in range(BATCHES):  # Each time anew, from what is on disk.
-        loop = flow(streams, tmp_path, POLICIES)._run()._loop
-        run(loop, streams, number)
-        assert loop._tuples.count(loop.manifest, "narrow") <= 60
-    found = {query: delivered(loop, query) for query in POLICIES}
-    kept = {query: loop._tuples.count(loop.manifest, query) for query in POLICIES}
+    for _ in range(BATCHES):  # Each time anew, from what is on disk.
+        driver = drive(flow(streams, tmp_path, POLICIES))
+        run(driver, streams)
+        assert driver.stored("narrow") <= 60
+    found = {query: delivered(driver, query) for query in POLICIES}
+    kept = {query: driver.stored(query) for query in POLICIES}
     for query, pairs in found.items():
         assert pairs <= exact, query
     assert found["nothing"] == exact
@@ -138,48 +129,43 @@ def test_what_is_delivered_is_a_part_of_the_exact_join(
     assert kept["keys"] < kept["alike"] < kept["nothing"]
     assert kept["flips"] < kept["looks"] == kept["nothing"]
     assert kept["slots"] < kept["some"]
-    told = status(loop.shedding, loop.decided)["joins"]
+    told = driver.status()["joins"]
     check_uniform([found["some"]], exact, rate=0.2)
     assert spread(found["some"], exact, rate=0.2) < 1.1
     assert 1.1 < spread(found["slots"], exact, rate=0.2) < 4
     assert told["nothing"]["left_out"]["left"]["other keys"] == {"tuples": 1200, "not kept": 0, "dropped": 0}
     assert told["keys"]["left_out"]["left"]["frequent keys"]["dropped"] > 0
     assert told["slots"]["left_out"]["left"]["frequent keys"]["not kept"] > 0
-    assert "Join of query narrow: there is room for 60 tuples" in explain.kept(loop)
+    assert "Join of query narrow: there is room for 60 tuples" in driver.explain()
 
 
 def test_a_join_may_come_while_a_batch_waits_to_be_run_again(streams: dict[str, DataFrame], tmp_path: Path) -> None:
     known = {"keys": POLICIES["keys"]}
-    loop = flow(streams, tmp_path, known)._run()._loop
-    loop._decide({"source_batch": 0, "ended": [], "now": 0, "held": False}, {}, None)
-    later = flow(streams, tmp_path, known | {"later": hg.subset(drop=1.0), "sampled": hg.sample(rate=0.1)})._run()._loop
-    for number in range(2):
-        run(later, streams, number)
+    driver = drive(flow(streams, tmp_path, known))
+    with driver.killed_at("decided"):
+        run(driver, streams)
+    more = {"later": hg.subset(drop=1.0), "sampled": hg.sample(rate=0.1)}
+    later = driver.restarted(flow(streams, tmp_path, known | more))
+    for _ in range(2):
+        run(later, streams)
     assert delivered(later, "later")
     assert delivered(later, "sampled")
 
 
-def test_a_batch_that_is_run_again_leaves_out_the_same(
-    streams: dict[str, DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_is_run_again_leaves_out_the_same(streams: dict[str, DataFrame], tmp_path: Path) -> None:
     policies = {name: POLICIES[name] for name in ("keys", "narrow", "slots")}
-
-    def crash(reached: str) -> None:
-        if reached == "delivered":
-            raise CrashError
 
     answers = {}
     for name in ("whole", "crashed"):
         for number in range(2):
-            loop = flow(streams, tmp_path / name, policies)._run()._loop
+            driver = drive(flow(streams, tmp_path / name, policies))
             if name == "crashed" and number == 1:
-                with monkeypatch.context() as patch:
-                    patch.setattr("headgate.batch.loop.reach", crash)
-                    with pytest.raises(CrashError):
-                        run(loop, streams, number)
-                loop = flow(streams, tmp_path / name, policies)._run()._loop
-            run(loop, streams, number)
-        answers[name] = {query: delivered(loop, query) for query in policies}
+                with driver.killed_at("delivered") as hit:
+                    run(driver, streams)
+                assert hit
+                driver = driver.restarted()
+            run(driver, streams)
+        answers[name] = {query: delivered(driver, query) for query in policies}
     assert answers["whole"] == answers["crashed"]
 
 
@@ -189,21 +175,21 @@ def test_where_only_some_look_the_sample_is_as_uniform(
 ) -> None:
     # Coins depend on the name.
     queries = {f"q{number}": hg.sample(rate=0.5) for number in range(4)}
-    for number, rate in enumerate(rates):
+    for rate in rates:
         # Shares of those who look that fall and rise as rates do.
         plan = PairSample(rate, Coins(2, 3, 3 * rate, 2 * rate))
         monkeypatch.setattr("headgate.shed.live.joins.sampled_always", lambda *_, plan=plan: plan)
-        loop = flow(streams, tmp_path, queries)._run()._loop
-        run(loop, streams, number)
-    samples = [delivered(loop, query) for query in queries]
-    weights = [1 / row.sampling_rate for query in queries for row in loop.kept(query).collect()]
+        driver = drive(flow(streams, tmp_path, queries))
+        run(driver, streams)
+    samples = [delivered(driver, query) for query in queries]
+    weights = [1 / row["sampling_rate"] for query in queries for row in driver.answers(query)]
     assert all(found <= exact for found in samples)
     assert sum(weights) == pytest.approx(len(queries) * len(exact), rel=0.06)
     if len(set(rates)) == 1:
         assert {round(w, 9) for w in weights} == {round(1 / rates[0], 9)}
         # A tuple has some 35 partners here, many to a coin.
         check_uniform(samples, exact, rates[0], widened=20)
-    left_out = status(loop.shedding, loop.decided)["joins"]["q0"]["left_out"]["left"]["other keys"]
+    left_out = driver.status()["joins"]["q0"]["left_out"]["left"]["other keys"]
     assert left_out["dropped"] > 0.05 * left_out["tuples"]
 
 
@@ -224,16 +210,17 @@ def test_an_aggregate_over_a_join_is_estimated(spark: SparkSession, tmp_path: Pa
     made = flow(streams, tmp_path, {})
     for name in estimated:  # Coins depend on the name.
         made.query(name, ESTIMATED, policy=hg.estimate(confidence=0.99, rate=0.3))
-    loop = made._run()._loop
-    for number in range(BATCHES):
-        run(loop, streams, number)
-    loop.run({}, None, ended=["A", "B"])
+    driver = drive(made)
+    for _ in range(BATCHES):
+        run(driver, streams)
+    driver.finish()
     exact = (
         hg.evaluate(ESTIMATED, A=streams["A"], B=streams["B"]).withColumnRenamed("n", "m").withColumnRenamed("s", "t")
     )
     keys = ["k", "window_start"]
     joined = [
-        loop.kept(name).drop("window_end").join(exact.drop("window_end", "sampling_rate"), keys) for name in estimated
+        driver.results(name).drop("window_end").join(exact.drop("window_end", "sampling_rate"), keys)
+        for name in estimated
     ]
     found = [row for df in joined for row in df.collect()]
     assert {round(row.sampling_rate, 9) for row in found} == {0.3}
@@ -249,11 +236,11 @@ def _limits(row: Any) -> list[tuple[float, float, float]]:
 
 def test_keys_that_are_all_null_find_nothing(streams: dict[str, DataFrame], tmp_path: Path) -> None:
     nulls = {name: df.selectExpr("id", "ts", "CAST(NULL AS INT) AS k") for name, df in streams.items()}
-    loop = flow(nulls, tmp_path, {"keys": hg.subset(drop=0.5), "some": hg.sample(rate=0.5)})._run()._loop
-    for number in range(2):
-        run(loop, nulls, number)
-    assert delivered(loop, "keys") == delivered(loop, "some") == set()
-    left_out = status(loop.shedding, loop.decided)["joins"]["keys"]["left_out"]
+    driver = drive(flow(nulls, tmp_path, {"keys": hg.subset(drop=0.5), "some": hg.sample(rate=0.5)}))
+    for _ in range(2):
+        run(driver, nulls)
+    assert delivered(driver, "keys") == delivered(driver, "some") == set()
+    left_out = driver.status()["joins"]["keys"]["left_out"]
     assert left_out["left"].keys() == {"no key"}
 
 
@@ -275,8 +262,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Shedding, "observe", observed)
 
 
-def took(loop: Loop) -> float:
-    return MACHINE.seconds(with_joins({}, loop.shedding.joins.did.values()))
+def took(driver: Driver) -> float:
+    return MACHINE.seconds(with_joins({}, driver.shedding.joins.did.values()))
 
 
 @pytest.mark.usefixtures("machine")
@@ -284,23 +271,25 @@ def took(loop: Loop) -> float:
 def test_a_join_is_shed_under_overload_and_exact_again_behind_it(
     spark: SparkSession, policy: Any, tmp_path: Path
 ) -> None:
-    def batch(number: int, side: int) -> Read:
-        tuples = 6_000 if 9 <= number < 11 else 400 + 200 * (number % 3)
+    def many(number: int) -> int:
+        return 6_000 if 9 <= number < 11 else 400 + 200 * (number % 3)
+
+    def batch(number: int, side: int) -> DataFrame:
         key = f"CAST(floor(300 * pow(pmod(xxhash64(id, {number}L, {side}L), 1000) / 1000D, 3)) AS INT) AS k"
-        rows = spark.range(tuples).selectExpr(f"id + {number * 10_000} AS id", f"{number} AS ts", key)
-        return Read([Piece(rows)], amount=8.0 * tuples)
+        return spark.range(many(number)).selectExpr(f"id + {number * 10_000} AS id", f"{number} AS ts", key)
 
     made = hg.Flow(spark, "test", str(tmp_path))
     for name in "AB":
-        made.stream(name, batch(0, 0).pieces[0].df.where("false"), progress=hg.progress("ts", ordered=True))
+        made.stream(name, batch(0, 0).where("false"), progress=hg.progress("ts", ordered=True))
     sql = "SELECT A.id AS a, B.id AS b FROM A [RANGE 2, WA ts], B [RANGE 2, WA ts] WHERE A.k = B.k"
     made.query("q", sql, policy=policy)
-    loop = made._run(hg.overload(2.0))._loop
+    driver = drive(made, overload=hg.overload(2.0))
     times = []
     for number in range(20):
-        loop.run({"A": batch(number, 0), "B": batch(number, 1)}, number)
-        times.append(took(loop))
-    assert [event["shed"] for event in loop.shedding.events] == [True, False]
+        amounts = dict.fromkeys("AB", 8.0 * many(number))
+        driver.batch(A=batch(number, 0), B=batch(number, 1), amounts=amounts)
+        times.append(took(driver))
+    assert [event["shed"] for event in driver.shedding.events] == [True, False]
     assert max(times) < 2.0
 
 
@@ -324,18 +313,18 @@ def test_under_overload_an_aggregate_over_a_join_is_estimated_from_tuples_that_s
         "SELECT A.ts AS at, A.k FROM A [RANGE 60, WA ts], B [RANGE 40, WA ts] WHERE A.k = B.k"
     )
     made.query("q", sql, policy=hg.estimate(confidence=0.95))
-    loop = made._run(hg.overload(2.0))._loop
+    driver = drive(made, overload=hg.overload(2.0))
     times, kept = [], []
     for number, many in enumerate(counts):
-        both = {name: Read([Piece(rows(number, side))], amount=8.0 * many) for side, name in enumerate("AB")}
-        loop.run(both, number)
-        times.append(took(loop))
-        kept.append(next(iter(loop.shedding.joins.did.values())).kept / (2 * many))
-    loop.run({}, None, ended=["A", "B"])
+        amounts = dict.fromkeys("AB", 8.0 * many)
+        driver.batch(A=rows(number, 0), B=rows(number, 1), amounts=amounts)
+        times.append(took(driver))
+        kept.append(next(iter(driver.shedding.joins.did.values())).kept / (2 * many))
+    driver.finish()
     every = [[rows(number, side) for number in range(batches)] for side in range(2)]
     streams = [functools.reduce(lambda a, b: a.union(b), own) for own in every]
     exact = hg.evaluate(sql, A=streams[0], B=streams[1]).withColumnRenamed("n", "m")
-    joined = loop.kept("q").join(exact.drop("window_end", "sampling_rate"), ["k", "window_start"])
+    joined = driver.results("q").join(exact.drop("window_end", "sampling_rate"), ["k", "window_start"])
     found = [row for row in joined.collect() if row.sampling_rate < 1]
     held = [row.n_low <= row.m <= row.n_high for row in found]
     rates = sorted(row.sampling_rate for row in found)

@@ -6,56 +6,48 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.runtime.test_loop import SCHEMA, WITHIN, Rows, flow, loop_of
+from tests.runtime.test_loop import SCHEMA, WITHIN, Rows, flow
 
 import headgate as hg
-from headgate.connect.scan import Piece, Read
+from headgate.testing import drive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from headgate.batch.loop import Loop
-
-
-def kept(loop: Loop, stage: str) -> list[int]:
-    told = {attribute: place for attribute, place in loop.manifest.told[stage].items() if place is not None}
-    found = []
-    for keeper in loop._tuples.of(stage):
-        rows = loop._tuples.kept(loop.manifest, keeper, told)
-        found.append(0 if rows is None else rows.count())
-    return found
-
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("lag", [0, 60])
 def test_no_more_tuples_are_kept_than_punctuation_demands(spark: SparkSession, tmp_path: Path, lag: int) -> None:
     rng = random.Random(lag)
-    run = loop_of(flow(spark, tmp_path, ["pairs", "same"]))
+    driver = drive(flow(spark, tmp_path, ["pairs", "same"]))
     seen: dict[str, list[int]] = {"A": [], "B": []}
     for number in range(10):
         batch: dict[str, Rows] = {
             name: [(at + rng.randint(0, 12), rng.choice("ab"), rng.randint(0, 9)) for _ in range(12)]
             for name, at in (("A", number * 10), ("B", number * 10 - lag))
         }
-        run.run({name: Read([Piece(spark.createDataFrame(rows, SCHEMA))]) for name, rows in batch.items()}, number)
+        driver.batch(batch)
         for name, rows in batch.items():
             seen[name] += [row[0] for row in rows]
         # The rule of both streams: a tuple is at most so far behind the highest.
         a, b = (max(seen[name]) - WITHIN for name in "AB")
         # A [RANGE 4], B [RANGE 3]: a - 3 <= b < a + 4
-        assert kept(run, "pairs") == [sum(t + 4 > b for t in seen["A"]), sum(t + 3 >= a for t in seen["B"])]
-        assert kept(run, "same") == [sum(t // 5 >= b // 5 for t in seen["A"]), sum(t // 5 >= a // 5 for t in seen["B"])]
+        assert driver.kept("pairs") == [sum(t + 4 > b for t in seen["A"]), sum(t + 3 >= a for t in seen["B"])]
+        assert driver.kept("same") == [
+            sum(t // 5 >= b // 5 for t in seen["A"]),
+            sum(t // 5 >= a // 5 for t in seen["B"]),
+        ]
     # What is on disk is not much more: files go once all of their tuples have.
-    assert sum(f.rows for f in run.manifest.tuples) <= 3 * sum(sum(kept(run, stage)) for stage in ("pairs", "same"))
+    assert sum(f.rows for f in driver.tuple_files) <= 3 * sum(sum(driver.kept(stage)) for stage in ("pairs", "same"))
 
 
 def test_partners_that_have_all_arrived_leave_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
-    run = loop_of(flow(spark, tmp_path, ["pairs"]))
-    run.run({"B": Read([Piece(spark.createDataFrame([(100, "a", 9)], SCHEMA))])}, 0)
-    run.run({"A": Read([Piece(spark.createDataFrame([(ts, "a", 1) for ts in range(50, 80)], SCHEMA))])}, 1)
-    assert kept(run, "pairs") == [0, 1]
+    driver = drive(flow(spark, tmp_path, ["pairs"]))
+    driver.batch(B=[(100, "a", 9)])
+    driver.batch(A=[(ts, "a", 1) for ts in range(50, 80)])
+    assert driver.kept("pairs") == [0, 1]
 
 
 def test_joint_punctuation_releases_a_group_before_individual_punctuation_would(
@@ -70,11 +62,11 @@ def test_joint_punctuation_releases_a_group_before_individual_punctuation_would(
         "SELECT S0.ts AS t0, S1.ts AS t1, count(*) AS n FROM S0 [RANGE 2, WA ts], S1 [RANGE 2, WA ts]"
         " WHERE S0.k = S1.k GROUP BY S0.ts, S1.ts",
     )
-    run = loop_of(made)
+    driver = drive(made)
 
     def arrives(stream: str, ts: int, k: str) -> list[tuple[int, int, int]]:
-        run.run({stream: Read([Piece(spark.createDataFrame([(ts, k, 1)], SCHEMA))])}, run.batch)
-        return sorted((row["t0"], row["t1"], row["n"]) for row in run.kept("handshakes").collect())
+        driver.batch({stream: [(ts, k, 1)]})
+        return sorted((row["t0"], row["t1"], row["n"]) for row in driver.answers("handshakes"))
 
     assert arrives("S0", 0, "syn") == []
     assert arrives("S1", 1, "syn") == []

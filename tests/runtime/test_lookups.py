@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.runtime.test_flow import SCHEMA, TALLY, WITHIN, arrive, files, told
-from tests.runtime.test_loop import frames_of, loop_of
 
 import headgate as hg
+from headgate.testing import drive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,31 +48,31 @@ def rows(run: Any, query: str) -> list[tuple[Any, ...]]:
 class TestTables:
     def test_a_table_is_read_afresh_when_its_files_change(self, spark: SparkSession, tmp_path: Path) -> None:
         hosts(tmp_path / "hosts", 0, a="old")
-        loop = loop_of(flow(spark, tmp_path, {"named": NAMED}))
+        driver = drive(flow(spark, tmp_path, {"named": NAMED}))
 
-        def batch(number: int, ts: int) -> list[Any]:
-            loop.run(frames_of(spark, {"Main": [(ts, "a", 1), (ts, "b", 1)]}), number)
-            return [row["name"] for row in loop.kept("named").where(f"ts = {ts}").collect()]
+        def batch(ts: int) -> list[Any]:
+            driver.batch(Main=[(ts, "a", 1), (ts, "b", 1)])
+            return [row["name"] for row in driver.answers("named") if row["ts"] == ts]
 
-        assert batch(0, 1) == ["old"]
+        assert batch(1) == ["old"]
         hosts(tmp_path / "hosts", 1, a="new", b="more")
-        assert sorted(batch(1, 2)) == ["more", "new"]
+        assert sorted(batch(2)) == ["more", "new"]
         # While the files are being replaced, what was there before serves.
         (tmp_path / "hosts" / "hosts.parquet").write_bytes(b"half a file")
-        assert sorted(batch(2, 3)) == ["more", "new"]
+        assert sorted(batch(3)) == ["more", "new"]
         hosts(tmp_path / "hosts", 3, b="last")
-        assert batch(3, 4) == ["last"]
+        assert batch(4) == ["last"]
 
     def test_late_tuples_are_counted_behind_a_table(self, spark: SparkSession, tmp_path: Path) -> None:
         hosts(tmp_path / "hosts", 0, a="one")
         sql = "SELECT h.name, count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM Main JOIN hosts AS h ON Main.k = h.k"
-        loop = loop_of(flow(spark, tmp_path, {"counts": f"{sql} GROUP BY h.name"}))
-        loop.run(frames_of(spark, {"Main": [(1, "a", 1), (20, "a", 1)]}), 0)
-        loop.run(frames_of(spark, {"Main": [(2, "a", 1), (3, "b", 1), (21, "a", 1)]}), 1)
-        loop.run({}, None, ended=["Main"])
-        given = sorted((row["window_start"], row["n"]) for row in loop.kept("counts").collect())
+        driver = drive(flow(spark, tmp_path, {"counts": f"{sql} GROUP BY h.name"}))
+        driver.batch(Main=[(1, "a", 1), (20, "a", 1)])
+        driver.batch(Main=[(2, "a", 1), (3, "b", 1), (21, "a", 1)])
+        driver.finish()
+        given = sorted((row["window_start"], row["n"]) for row in driver.answers("counts"))
         assert given == [(0, 1), (20, 2)]
-        assert loop.manifest.counters["late"] == {"counts": 1}
+        assert driver.counted("late") == {"counts": 1}
 
     @pytest.mark.parametrize(
         ("sql", "message"),
@@ -117,13 +117,13 @@ class TestQueriesOfQueries:
 
 def test_a_new_query_without_duplicates_knows_what_came_before_it(spark: SparkSession, tmp_path: Path) -> None:
     first = "SELECT DISTINCT ON (k) ts, k FROM Main [RANGE 10, WA ts]"
-    loop = loop_of(flow(spark, tmp_path, {"tally": TALLY}))
-    loop.run(frames_of(spark, {"Main": [(1, "a", 1), (5, "b", 1)]}), 0)
-    loop = loop_of(flow(spark, tmp_path, {"tally": TALLY, "first": first}))
-    loop.run(frames_of(spark, {"Main": [(7, "a", 1), (16, "a", 1), (17, "b", 1), (18, "b", 2)]}), 1)
-    loop.run({}, None, ended=["Main"])
+    driver = drive(flow(spark, tmp_path, {"tally": TALLY}))
+    driver.batch(Main=[(1, "a", 1), (5, "b", 1)])
+    driver = driver.restarted(flow(spark, tmp_path, {"tally": TALLY, "first": first}))
+    driver.batch(Main=[(7, "a", 1), (16, "a", 1), (17, "b", 1), (18, "b", 2)])
+    driver.finish()
     # Of the tuple at 7 it cannot be known whether it is the first, but all from 16 on are decided.
-    assert [tuple(row)[:2] for row in loop.kept("first").collect()] == [(17, "b")]
+    assert [(row["ts"], row["k"]) for row in driver.answers("first")] == [(17, "b")]
 
 
 class TestStreamsAtRestart:

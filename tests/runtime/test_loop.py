@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.runtime.crashes import STEPS, crash_at
 from tests.support import FUZZ, assert_same, collected, seeds
 
 import headgate as hg
 from headgate import reference
-from headgate.batch.loop import Loop
-from headgate.connect.scan import Piece, Read
+from headgate.testing import CRASH_POINTS, Batches, Driver, drive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,27 +92,11 @@ def flow(
 ) -> hg.Flow:
     made = hg.Flow(spark, "test", str(checkpoint))
     for name in "AB":
-        source = hg.sources.files(str(checkpoint / name), schema=SCHEMA)
-        made.stream(name, source, progress=hg.progress("ts", within=WITHIN))
+        made.stream(name, Batches(SCHEMA), progress=hg.progress("ts", within=WITHIN))
     made.table("T", spark.createDataFrame(TABLE, TABLE_SCHEMA))
     for name in queries:
         made.query(name, QUERIES[name], strategy=(strategies or {}).get(name))
     return made
-
-
-def loop_of(made: hg.Flow) -> Loop:
-    return made._run()._loop
-
-
-def frames_of(spark: SparkSession, batch: Mapping[str, Rows], pieces: int = 1) -> dict[str, Read]:
-    """The tuples of a batch, those of a stream in so many pieces, as files are read."""
-    found = {}
-    for name, rows in batch.items():
-        ends = [len(rows) * i // pieces for i in range(pieces + 1)]
-        parts = [Piece(spark.createDataFrame(rows[a:b], SCHEMA)) for a, b in itertools.pairwise(ends) if b > a]
-        if parts:
-            found[name] = Read(parts)
-    return found
 
 
 def arrival(rows: Rows, seed: int, disorder: float = WITHIN) -> Rows:
@@ -138,8 +120,8 @@ def random_rows(rng: random.Random, least: int = 1) -> Rows:
 #: Where a crash may come, of which each flow gets its share. "later" is a batch between the first one and the last one,
 #: which ends the streams. What is done once for each level of queries has a number: the second one takes answers.
 POINTS = [
-    *(("first", step) for step in STEPS if step != "compacted"),
-    *(("later", step) for step in STEPS),
+    *(("first", step) for step in CRASH_POINTS if step != "compacted"),
+    *(("later", step) for step in CRASH_POINTS),
     ("last", "closed"),
 ]
 SELDOM = [
@@ -211,32 +193,34 @@ def test_a_flow_answers_as_evaluate_does(
     monkeypatch.setattr("headgate.store.tuples._FOLDERS", 2)
     own = drawn(part, seed)
 
-    def begun() -> Loop:
-        return loop_of(flow(spark, tmp_path, own.kinds, own.strategies))
-
-    run = begun()
+    run = drive(flow(spark, tmp_path, own.kinds, own.strategies))
     last = len(own.batches)
     for number, crashes in enumerate(own.crashes):
-        found = frames_of(spark, own.batches[number], own.pieces[number]) if number < last else {}
-        given = (found, number) if number < last else (found, None, ["A", "B"])
         for point in crashes:
-            with crash_at(point) as hit:
-                run.run(*given)
+            with run.killed_at(point) as hit:
+                run_batch(run, own, number)
             assert hit or FUZZ, f"batch {number} of {last} does not get to {point}: take another seed"
-            run = begun()
+            run = run.restarted(flow(spark, tmp_path, own.kinds, own.strategies))
             if is_done(run, number, last):
                 break
         if not is_done(run, number, last):
-            run.run(*given)
+            run_batch(run, own, number)
     check(spark, run, own.arrived)
-    assert sum(run.manifest.counters["late"].values()) == 0
+    assert sum(run.counted("late").values()) == 0
 
 
-def is_done(run: Loop, number: int, last: int) -> bool:
-    return run.manifest.source_batch >= number if number < last else bool(run.manifest.ended)
+def run_batch(run: Driver, own: Drawn, number: int) -> None:
+    if number < len(own.batches):
+        run.batch(own.batches[number], pieces=own.pieces[number])
+    else:
+        run.finish()
 
 
-def check(spark: SparkSession, run: Loop, arrived: Mapping[str, Rows]) -> None:
+def is_done(run: Driver, number: int, last: int) -> bool:
+    return run.batches > number if number < last else bool(run.ended)
+
+
+def check(spark: SparkSession, run: Driver, arrived: Mapping[str, Rows]) -> None:
     """Fails unless the flow, `evaluate` and the definitions give the same answers."""
     rows: dict[str, Sequence[tuple[Any, ...]]] = {**arrived, "T": TABLE}
     frames = {name: spark.createDataFrame(rows[name], ddl) for name, ddl in SCHEMAS.items()}
@@ -246,7 +230,7 @@ def check(spark: SparkSession, run: Loop, arrived: Mapping[str, Rows]) -> None:
         expected = reference.evaluate(QUERIES[name], TYPES, tables=["T"], **lists)
         assert expected or FUZZ, f"{name} has no answer, which shows nothing: take another seed"
         bounded: Any = {s: hg.table(frames[s]) if s == "T" else frames[s] for s in streams}
-        for answers in (run.kept(name), hg.evaluate(QUERIES[name], **bounded)):
+        for answers in (run.results(name), hg.evaluate(QUERIES[name], **bounded)):
             assert_same(collected(answers), expected)
 
 
@@ -261,4 +245,4 @@ def test_each_kind_is_run_and_each_step_crashed() -> None:
         for f in Path(hg.__file__).parent.rglob("*.py")
         for step in re.findall(r'\breach\("(\w+)"\)', f.read_text())
     }
-    assert known == set(STEPS)
+    assert known == set(CRASH_POINTS)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.runtime.crash_flow import batches, check, flow, write_files
 from tests.runtime.test_recovery import Place, run
-from tests.support import collected
 
 import headgate as hg
 from headgate.errors import FlowError, StateError
+from headgate.testing import Driver, at, drive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,36 +34,31 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("ahead", [1, 4])
 def test_the_one_that_comes_later_says_who_was_there(place: Place, ahead: int) -> None:
-    place.run([0])
-    first, second = place.loop(), place.loop()
-    run(first, range(1, 1 + ahead), BATCHES)
+    place.run(1)
+    first, second = place.driver(), place.driver()
+    run(first, ahead, BATCHES)
     before, delivered = contents(place.checkpoint), place.delivered()
     with pytest.raises(StateError, match=rf"another run \(process \d+ on .*\) has committed batch {ahead}") as caught:
-        run(second, [1], BATCHES)
+        run(second, 1, BATCHES)
     assert "new checkpoint" not in str(caught.value)
     assert (contents(place.checkpoint), place.delivered()) == (before, delivered)
-    run(first, range(1 + ahead, len(BATCHES)), BATCHES)
+    run(first, len(BATCHES), BATCHES)
     check(place.spark, place.sinks, BATCHES)
 
 
 @pytest.mark.parametrize("step", ["decided", "ingested", "closed", "kept", "delivered"])
 def test_one_that_commits_while_the_other_is_in_the_same_batch(place: Place, step: str) -> None:
-    place.run([0])
-    first, second = place.loop(), place.loop()
+    place.run(1)
+    first, second = place.driver(), place.driver()
     after: dict[str, bytes] = {}
 
-    def meanwhile(reached: str) -> None:
-        if reached == step and not after:
-            after["begun"] = b""
-            run(first, [1], BATCHES)
-            after.update(contents(place.checkpoint))
+    def meanwhile() -> None:
+        run(first, 1, BATCHES)
+        after.update(contents(place.checkpoint))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headgate.batch.loop.reach", meanwhile)
-        patch.setattr("headgate.batch.retained.reach", meanwhile)
-        with pytest.raises(StateError, match="has committed batch 1 of the checkpoint"):
-            run(second, [1], BATCHES)
-    del after["begun"]
+    with at(step, meanwhile), pytest.raises(StateError, match="has committed batch 1 of the checkpoint"):
+        run(second, 1, BATCHES)
+    assert after
     now = contents(place.checkpoint)
     assert {name: now.get(name) for name in after} == after
     place.finish()
@@ -72,21 +67,21 @@ def test_one_that_commits_while_the_other_is_in_the_same_batch(place: Place, ste
 def test_kept_answers_are_those_of_the_run_that_committed_them(spark: SparkSession, tmp_path: Path) -> None:
     write_files(tmp_path / "in", BATCHES[:2])
 
-    def loop() -> Any:
+    def driver() -> Driver:
         made = hg.Flow(spark, "kept", tmp_path / "checkpoint")
         made.stream("S", hg.sources.files(str(tmp_path / "in")), progress=hg.progress("ts", within=5))
         made.query("tally", "SELECT count(*) AS n [RANGE 10, SLIDE 10] FROM S")
-        return made._run()._loop
+        return drive(made)
 
-    first, second = loop(), loop()
-    run(first, [0], BATCHES)
+    first, second = driver(), driver()
+    run(first, 1, BATCHES)
     with pytest.raises(StateError, match="has committed batch 0"):
-        run(second, [0], [BATCHES[1]])
-    third = loop()
-    assert collected(third.kept("tally")) == collected(first.kept("tally")) != []
-    run(third, [1], BATCHES)
-    assert len(third.manifest.runs) == 2
-    assert len(collected(third.kept("tally"))) > len(collected(first.kept("tally")))
+        run(second, 1, [BATCHES[1]])
+    third = driver()
+    assert third.answers("tally") == first.answers("tally") != []
+    run(third, 1, BATCHES)
+    assert len(third.runs) == 2
+    assert len(third.answers("tally")) > len(first.answers("tally"))
 
 
 def test_a_second_run_of_one_process_is_refused(place: Place, tmp_path: Path) -> None:

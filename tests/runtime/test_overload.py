@@ -9,21 +9,17 @@ import pytest
 from pyspark.sql import DataFrame
 
 import headgate as hg
-from headgate.connect.scan import Piece, Read
 from headgate.incremental.reduce import figure
-from headgate.observe.explain import kept
 from headgate.shed.learn.costs import Coefficients
 from headgate.shed.live.shedding import Shedding
-from headgate.shed.live.status import status
 from headgate.shed.live.upkeep import Upkeep
 from headgate.shed.live.workload import READ, REDUCED, SAMPLED, VALUES, WEIGHED, Load, Shed
+from headgate.testing import Driver, drive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-    from headgate.batch.loop import Loop
 
 SQL = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 200, SLIDE 100, WA ts] FROM S GROUP BY k"
 LEAST = "SELECT count(*) AS n [RANGE 100, SLIDE 100, WA ts] FROM S"
@@ -44,7 +40,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
         self: Shedding, decided: Any, amounts: Any, figures: Any, outlooks: Any, manifests: Any, answers: int, *_: Any
     ) -> None:
         load = Load({"S": figures[figure("S", "rows")]})
-        taken = seconds(self, load, decided["rates"])
+        taken = seconds(self, load, decided.rates)
         observe(self, decided, amounts, figures, outlooks, manifests, answers, taken, None)
 
     monkeypatch.setattr(Shedding, "observe", observed)
@@ -73,11 +69,12 @@ def stream(spark: SparkSession, numbers: range) -> DataFrame:
     return reduce(DataFrame.union, (batch(spark, n) for n in numbers for _ in range(times(n))))
 
 
-def run(loop: Loop, numbers: range) -> Loop:
-    for number in numbers:
-        read = Read([Piece(stream(loop.spark, range(number, number + 1)))], amount=8.0 * TUPLES * times(number))
-        loop.run({"S": read}, number)
-    return loop
+def run(spark: SparkSession, driver: Driver, last: int) -> Driver:
+    """Runs all batches up to the last one."""
+    for number in range(driver.batches, last + 1):
+        rows, amount = stream(spark, range(number, number + 1)), 8.0 * TUPLES * times(number)
+        driver.batch(S=rows, amounts={"S": amount})
+    return driver
 
 
 def by_window(rows: DataFrame) -> dict[Any, dict[str, Any]]:
@@ -88,29 +85,28 @@ def by_window(rows: DataFrame) -> dict[Any, dict[str, Any]]:
 @pytest.mark.usefixtures("machine")
 def test_a_step_is_shed_and_answers_are_exact_before_and_after_it(spark: SparkSession, tmp_path: Path) -> None:
     promise = hg.overload(5.0)
-    loop = run(flow(spark, tmp_path)._run(promise)._loop, range(9))
-    assert not loop.shedding.events
-    run(loop, range(9, 10))
-    assert loop.decided is not None
-    assert loop.decided["shedding"]
+    driver = run(spark, drive(flow(spark, tmp_path), overload=promise), 8)
+    assert not driver.shedding.events
+    run(spark, driver, 9)
+    assert driver.status()["shedding"]["active"]
     # What was learned is kept, and so is that it sheds.
-    loop = run(flow(spark, tmp_path)._run(promise)._loop, range(10, 13))
-    assert loop.decided is not None
-    told = status(loop.shedding, loop.decided)["shedding"]
+    driver = run(spark, driver.restarted(flow(spark, tmp_path)), 12)
+    assert driver.decided is not None
+    told = driver.status()["shedding"]
     assert 0 < told["rates"]["q"] < 1
     assert told["rates"]["least"] == 0
-    assert loop.decided["predicted"] <= 5.0
+    assert driver.decided.predicted <= 5.0
     assert told["selectivity"]["q"] == pytest.approx(1, rel=0.1)
-    assert told["values"]["q.s"].mean == pytest.approx(24.5, rel=0.1)
+    assert told["values"]["q.s"]["mean"] == pytest.approx(24.5, rel=0.1)
     assert "predictions are off by" in told["costs"]
-    assert "q at 0." in kept(loop)
-    assert "least at 0: gets nothing" in kept(loop)
-    run(loop, range(13, 20))
-    assert [event["shed"] for event in loop.shedding.events] == [True, False]
-    loop.run({}, None, ended=["S"])
+    assert "q at 0." in driver.explain()
+    assert "least at 0: gets nothing" in driver.explain()
+    run(spark, driver, 19)
+    assert [event["shed"] for event in driver.shedding.events] == [True, False]
+    driver.finish()
 
     everything = stream(spark, range(20))
-    exact, given = by_window(hg.evaluate(SQL, S=everything)), by_window(loop.kept("q"))
+    exact, given = by_window(hg.evaluate(SQL, S=everything)), by_window(driver.results("q"))
     assert given.keys() == exact.keys()
     shed = {key for key, r in given.items() if r["sampling_rate"] < 1}
     assert {start for _, start in shed} >= set(range(800, 1300, 100))
@@ -123,13 +119,13 @@ def test_a_step_is_shed_and_answers_are_exact_before_and_after_it(spark: SparkSe
             assert (r["n"], r["s"], r["n_low"], r["s_high"]) == (exact[key]["n"], exact[key]["s"], r["n"], r["s"])
     assert max(start for _, start in shed) < 1800
     # There was no time for any sample of it: a window without all of its tuples would be wrong.
-    exact, given = by_window(hg.evaluate(LEAST, S=everything)), by_window(loop.kept("least"))
+    exact, given = by_window(hg.evaluate(LEAST, S=everything)), by_window(driver.results("least"))
     assert exact.keys() - given.keys() >= {(None, start) for start in range(900, 1300, 100)}
     assert all(r["n"] == exact[key]["n"] for key, r in given.items() if r["sampling_rate"] == 1)
     assert all(r["n_low"] <= exact[key]["n"] <= r["n_high"] for key, r in given.items())
-    assert loop.manifest.counters["dropped"] == {"least": len(exact.keys() - given.keys())}
-    assert loop.manifest.counters["shed"]["least"] >= 4 * 8 * TUPLES
-    assert 0 < loop.manifest.counters["shed"]["q"] < loop.manifest.counters["shed"]["least"]
+    assert driver.counted("dropped") == {"least": len(exact.keys() - given.keys())}
+    assert driver.counted("shed")["least"] >= 4 * 8 * TUPLES
+    assert 0 < driver.counted("shed")["q"] < driver.counted("shed")["least"]
 
 
 @pytest.mark.usefixtures("machine")
@@ -140,18 +136,18 @@ def test_a_query_of_fine_groups_reads_apart_from_those_that_share_a_sample(spark
     for name, by in keys.items():
         sql = f"SELECT {by}, count(*) AS n [RANGE 200, SLIDE 100, WA ts] FROM S GROUP BY {by}"
         made.query(name, sql, policy=hg.estimate())
-    loop = run(made._run(hg.overload(5.0))._loop, range(13))
-    assert loop.decided is not None
-    rates = loop.decided["rates"]
-    shared = [line for line in kept(loop).splitlines() if "in a sample that is shared" in line]
+    driver = run(spark, drive(made, overload=hg.overload(5.0)), 12)
+    assert driver.decided is not None
+    rates = driver.decided.rates
+    shared = [line for line in driver.explain().splitlines() if "in a sample that is shared" in line]
     assert len(shared) == 2  # The coarse groups are made from the fine ones.
     # All of them alike would have had more than the three need, and far less than the fine one gets.
-    assert max(rates[name] for name in keys if name != "fine") < alike(loop) < rates["fine"]
+    assert max(rates[name] for name in keys if name != "fine") < driver.status()["shedding"]["alike"] < rates["fine"]
 
 
 @pytest.mark.usefixtures("machine")
 def test_batches_in_which_windows_close_have_the_time_that_others_spare(spark: SparkSession, tmp_path: Path) -> None:
-    shedding = run(flow(spark, tmp_path)._run(hg.overload(5.0))._loop, range(4)).shedding
+    shedding = run(spark, drive(flow(spark, tmp_path), overload=hg.overload(5.0)), 3).shedding
     closes, does_not = (Load({"S": 1e4}, upkeep=Upkeep(closings=closings)) for closings in (1.0, 0.0))
     assert 0 < shedding._rhythm.usual.closings < 1
     assert shedding.controller is not None
@@ -160,33 +156,29 @@ def test_batches_in_which_windows_close_have_the_time_that_others_spare(spark: S
     assert shedding._evened(closes, most) == most
 
 
-def alike(loop: Loop) -> float:
-    rate: float = status(loop.shedding, loop.decided)["shedding"]["alike"]
-    return rate
-
-
 @pytest.mark.usefixtures("machine")
 def test_a_batch_that_is_run_again_draws_the_same_sample(spark: SparkSession, tmp_path: Path) -> None:
-    loop = run(flow(spark, tmp_path)._run(hg.overload(1.5))._loop, range(10))
-    read = Read([Piece(stream(spark, range(10, 11)))], amount=8.0 * TUPLES)
-    loop._decide({"source_batch": 10, "ended": [], "now": 0, "held": False}, {"S": read}, None)
-    again = flow(spark, tmp_path)._run()._loop
-    pending = again.pending()
+    driver = run(spark, drive(flow(spark, tmp_path), overload=hg.overload(1.5)), 9)
+    with driver.killed_at("decided") as hit:
+        run(spark, driver, 10)
+    assert hit
+    again = drive(flow(spark, tmp_path))
+    pending = again.pending
     assert pending is not None
-    assert 0 < pending["shed"]["rates"]["q"] < 1
-    run(again, range(10, 11))
-    assert again.decided == pending["shed"]
+    assert 0 < pending.rates["q"] < 1
+    run(spark, again, 10)
+    assert again.decided == pending
 
 
 @pytest.mark.usefixtures("machine")
 def test_what_may_not_be_shed_is_said_to_be_too_much(spark: SparkSession, tmp_path: Path) -> None:
     made = flow(spark, tmp_path)
     made.query("exact", SQL)
-    loop = run(made._run(hg.overload(1.5))._loop, range(10))
-    assert loop.shedding.plan is not None
-    assert "what may not be shed takes" in loop.shedding.plan.why
+    driver = run(spark, drive(made, overload=hg.overload(1.5)), 9)
+    assert driver.shedding.plan is not None
+    assert "what may not be shed takes" in driver.shedding.plan.why
     closed = hg.evaluate(SQL, S=stream(spark, range(10))).where("window_end <= 900")
-    assert by_window(loop.kept("exact")) == by_window(closed)
+    assert by_window(driver.results("exact")) == by_window(closed)
 
 
 @pytest.mark.usefixtures("machine")
@@ -196,19 +188,20 @@ def test_queries_whose_gaps_cannot_be_kept_are_suspended_and_resumed(spark: Spar
     tumbling = SQL.replace("RANGE 200", "RANGE 100")
     made.query("q", tumbling, policy=hg.subset(gap=1))
     made.query("least", LEAST, policy=hg.subset(gap=2, weight=9))
-    loop = run(made._run(hg.overload(1.5))._loop, range(13))
-    assert loop.decided is not None
-    assert "its gap of 1 cannot be kept" in loop.decided["suspended"]["q"]
-    assert "q is suspended" in kept(loop)
-    run(loop, range(13, 20))
-    assert not loop.decided["suspended"]
-    loop.run({}, None, ended=["S"])
+    driver = run(spark, drive(made, overload=hg.overload(1.5)), 12)
+    assert driver.decided is not None
+    assert "its gap of 1 cannot be kept" in driver.decided.suspended["q"]
+    assert "q is suspended" in driver.explain()
+    run(spark, driver, 19)
+    assert driver.decided is not None
+    assert not driver.decided.suspended
+    driver.finish()
     everything = stream(spark, range(20))
     for name, sql in {"q": tumbling, "least": LEAST}.items():
-        exact, given = by_window(hg.evaluate(sql, S=everything)), by_window(loop.kept(name))
+        exact, given = by_window(hg.evaluate(sql, S=everything)), by_window(driver.results(name))
         assert given.items() <= exact.items()
         assert {start for _, start in given} >= {0, 700, 1900}
-    assert not {start for _, start in by_window(loop.kept("q"))} & {1100, 1200}
+    assert not {start for _, start in by_window(driver.results("q"))} & {1100, 1200}
 
 
 def test_bad_promises(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from headgate.progress.place import written
-from headgate.protocol.manifest import Manifest, StateFiles
+from headgate.protocol.manifest import Manifest, ProgressPart, StateFiles, StatePart, WindowsPart
 from headgate.shed.live.upkeep import Rhythm, Upkeep
 from headgate.windows import Sliding
 
@@ -27,7 +27,11 @@ def rhythm() -> Rhythm:
 
 def manifest(highest: int, files: tuple[StateFiles, ...] = ()) -> Manifest:
     """After a batch that got so far, without disorder."""
-    return Manifest(highest={"S": written(highest)}, closed={"q": (highest - 60) // 20}, files=files)
+    return Manifest(
+        progress=ProgressPart(highest={"S": written(highest)}),
+        windows=WindowsPart(closed={"q": (highest - 60) // 20}),
+        state=StatePart(files=files),
+    )
 
 
 def files(*merges: int) -> tuple[StateFiles, ...]:
@@ -37,7 +41,7 @@ def files(*merges: int) -> tuple[StateFiles, ...]:
 def test_windows_that_will_close_are_told(rhythm: Rhythm) -> None:
     for place in range(100, 300, AHEAD):
         before, after = manifest(place), manifest(place + AHEAD)
-        answers = 7 * (after.closed["q"] - before.closed["q"])
+        answers = 7 * (after.windows.closed["q"] - before.windows.closed["q"])
         expected = rhythm.expected(before, {"S": place}, {"S": TUPLES}, due=NOTHING)
         did = rhythm.observe(before, after, {"S": TUPLES}, answers)
         if place > 120:  # From the first batch, and the first window, on.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import headgate as hg
+from headgate.testing import at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,14 +66,11 @@ def answers(spark: SparkSession, files: str, checkpoint: Path) -> dict[str, list
 def crash(spark: SparkSession, files: str, checkpoint: Path) -> None:
     """Runs a flow that a crash cuts off behind its decision."""
 
-    def stop(reached: str) -> None:
-        if reached == "ingested":
-            raise CrashError
+    def stop() -> None:
+        raise CrashError
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headgate.batch.loop.reach", stop)
-        with pytest.raises(hg.FlowError, match="CrashError"):
-            answers(spark, files, checkpoint)
+    with at("ingested", stop), pytest.raises(hg.FlowError, match="CrashError"):
+        answers(spark, files, checkpoint)
 
 
 def test_a_batch_is_split_as_it_was_decided(spark: SparkSession, files: str, tmp_path: Path) -> None:

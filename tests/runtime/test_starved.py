@@ -12,18 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headgate as hg
-from headgate.incremental.reduce import figure
+from headgate.protocol.decision import Drops
+from headgate.protocol.figures import Figures, StreamFigures
+from headgate.protocol.manifest import ProgressPart, WindowsPart
 from headgate.shed.join.plan import restored
 from headgate.shed.join.statistics import Seen
 from headgate.shed.live.shedding import Shedding
+from headgate.testing import drive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
-    from headgate.batch.loop import Loop
     from headgate.shed.policy import Policy
+    from headgate.testing import Driver
 
 AGGREGATE = "SELECT {k} count(*) AS n, sum(v) AS s [RANGE 10, SLIDE 5, WA ts] FROM S{g}"
 JOIN = "SELECT a.ts AS x, b.ts AS y, a.v FROM S AS a [RANGE 10, WA ts], S AS b [RANGE 5, WA ts] WHERE a.k = b.k"
@@ -40,13 +43,13 @@ QUERIES: dict[str, tuple[str, Policy]] = {
 
 
 @pytest.fixture(scope="module")
-def loop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Loop:
+def driver(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Driver:
     flow = hg.Flow(spark, "starved", str(tmp_path_factory.mktemp("starved")))
     source = spark.readStream.format("rate").load().selectExpr("value AS ts", "value AS k", "value AS v")
     flow.stream("S", source, progress=hg.progress("ts", within=5))
     for name, (sql, policy) in QUERIES.items():
         flow.query(name, sql, policy=policy)
-    return flow._run(hg.overload(5.0))._loop
+    return drive(flow, overload=hg.overload(5.0))
 
 
 counts = st.sampled_from([0, 1]) | st.integers(0, 10**15)
@@ -77,24 +80,25 @@ def batches(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(st.lists(batches(), min_size=1, max_size=14))
 @settings(max_examples=60)
-def test_a_plan_is_made_whatever_is_measured(loop: Loop, measured: Sequence[dict[str, Any]]) -> None:
+def test_a_plan_is_made_whatever_is_measured(driver: Driver, measured: Sequence[dict[str, Any]]) -> None:
     promise = hg.overload(5.0)
-    shedding = Shedding(loop.levels, loop.stages, loop.queries, {n: p for n, (_, p) in QUERIES.items()}, promise, {})
-    manifest = replace(loop.manifest, highest={"S": 0})
+    plan, policies = (driver.levels, driver.stages, driver.queries), {n: p for n, (_, p) in QUERIES.items()}
+    shedding = Shedding(*plan, policies, promise, {})
+    manifest = replace(driver.manifest, progress=ProgressPart(highest={"S": 0}))
     for number, seen in enumerate(measured):
         told, due = {"S": seen["told"]}, {False: seen["due"], True: 0}
-        decided = shedding.decide(manifest, {"S": seen["amount"]}, {}, seen["interval"], told, due).document()
-        assert math.isfinite(decided["predicted"])
-        assert all(0 <= rate <= 1 for rate in decided["rates"].values())
+        decided = shedding.decide(manifest, {"S": seen["amount"]}, {}, seen["interval"], told, due)
+        assert math.isfinite(decided.predicted)
+        assert all(0 <= rate <= 1 for rate in decided.rates.values())
         after = replace(
             manifest,
             batch=number,
-            highest={"S": manifest.highest["S"] + seen["further"]},
-            closed={"estimated": seen["closed"], "windows": seen["closed"]},
+            progress=ProgressPart(highest={"S": manifest.progress.highest["S"] + seen["further"]}),
+            windows=WindowsPart(closed={"estimated": seen["closed"], "windows": seen["closed"]}),
         )
-        figures = dict.fromkeys(shedding.sums(), seen["sums"]) | {"panes": seen["partials"]}
-        figures |= {name: abs(value) for name, value in figures.items() if value and name.startswith("_hg_rows")}
-        figures |= {figure("S", "rows"): seen["rows"]}
+        sums = dict.fromkeys(shedding.sums(), seen["sums"] or 0.0)
+        sums |= {name: abs(value) for name, value in sums.items() if name.startswith("_hg_rows")}
+        figures = Figures({"S": StreamFigures(seen["rows"])}, seen["partials"], sums)
         joined(shedding, decided, seen)
         answers = {"estimated": seen["outlook"], "low": seen["outlook"]}
         shedding.observe(
@@ -109,16 +113,16 @@ def test_a_plan_is_made_whatever_is_measured(loop: Loop, measured: Sequence[dict
         )
         manifest = after
         again = shedding.state()
-        shedding = Shedding(loop.levels, loop.stages, loop.queries, shedding.policies, promise, again)
+        shedding = Shedding(*plan, shedding.policies, promise, again)
 
 
-def joined(shedding: Shedding, decided: dict[str, Any], seen: dict[str, Any]) -> None:
+def joined(shedding: Shedding, decided: Drops, seen: dict[str, Any]) -> None:
     """Lets the joins see a batch."""
     place = float(seen["further"])
     side = Seen(seen["rows"], seen["rows"], max(1, len(seen["keys"])), seen["keys"], place, place)
     empty = dict[str, dict[str, int]]
     look = SimpleNamespace(seen=lambda: side, left_out=empty, looking=0, kept=seen["rows"], tuples=seen["rows"])
-    plans = {stage: restored(plan) for stage, plan in decided["joins"].items()}
+    plans = {stage: restored(plan) for stage, plan in decided.joins.items()}
     drops: Any = SimpleNamespace(looks={stage: {"left": look, "right": look} for stage in plans}, plans=plans)
     tuples, pairs = {"S": seen["rows"]}, dict.fromkeys(plans, seen["pairs"])
     shedding.joins.observe(drops, tuples, pairs, dict.fromkeys(plans, seen["rows"]))

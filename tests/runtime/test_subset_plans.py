@@ -11,8 +11,8 @@ from tests.support import Row, assert_same, collected, frame, seeds
 
 import headgate as hg
 from headgate import reference
-from headgate.connect.scan import Piece, Read
 from headgate.shed.policy import Subset
+from headgate.testing import drive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,18 +105,18 @@ def over(random: Random, answers: str, window: str) -> str:
 def test_what_is_delivered_is_exact_and_gaps_are_kept(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     batches, queries = stream(random), asked(random)
-    for number, batch in enumerate(batches):
+    for batch in batches:
         # Begun anew each time: what was decided is kept.
         flow = hg.Flow(spark, "test", str(tmp_path))
         flow.stream("S", frame(spark, [], SCHEMA), progress=hg.progress("ts", within=DISORDER))
         for name, query in queries.items():
             flow.query(name, query.sql, policy=query.policy)
-        loop = flow._run()._loop
-        loop.run({"S": Read([Piece(frame(spark, batch, SCHEMA))])}, number)
-    loop.run({}, None, ended=["S"])
+        driver = drive(flow)
+        driver.batch(S=batch)
+    driver.finish()
     everything = [row for batch in batches for row in batch]
     for name, query in queries.items():
-        given, exact = collected(loop.kept(name)), reference.evaluate(query.alone, {"S": SCHEMA}, S=everything)
+        given, exact = collected(driver.results(name)), reference.evaluate(query.alone, {"S": SCHEMA}, S=everything)
         told = f"{name}: {query}"
         match query.policy:
             case Subset(by="group"):

@@ -9,8 +9,8 @@ import pytest
 from tests.support import assert_same, collected
 
 import headgate as hg
-from headgate.connect.scan import Piece, Read
 from headgate.errors import FlowError, WindowError
+from headgate.testing import Collector, Driver, drive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ def rows(spark: SparkSession) -> DataFrame:
     return spark.range(4 * LENGTH, numPartitions=2).selectExpr(*columns).localCheckpoint()
 
 
-def run(spark: SparkSession, folder: Path, rows: DataFrame, queries: dict[str, Any], batches: int = 4) -> Any:
+def run(spark: SparkSession, folder: Path, rows: DataFrame, queries: dict[str, Any], batches: int = 4) -> Driver:
     """The flow after so many batches, begun anew before each of them."""
     length = LENGTH // batches
     for number in range(batches + 1):
@@ -43,39 +43,38 @@ def run(spark: SparkSession, folder: Path, rows: DataFrame, queries: dict[str, A
             flow.query(name, sql, policy=policy)
             if name == "q":
                 flow.sink(name, hg.sinks.parquet(f"{folder}/shed-{name}"), output="shed")
-        loop = flow._run()._loop
+        driver = drive(flow)
         if number == batches:
-            loop.run({}, None, ended=["S"])
+            driver.finish()
         else:
             # A little of what is to come lies ahead of time.
             low, high = number * length, (number + 1) * length
-            batch = rows.where(f"ts >= {low} + 30 * (v % 2) AND ts < {high} + 30 * (v % 2)")
-            loop.run({"S": Read([Piece(batch)])}, number)
-    return loop
+            driver.batch(S=rows.where(f"ts >= {low} + 30 * (v % 2) AND ts < {high} + 30 * (v % 2)"))
+    return driver
 
 
 def test_a_whole_stream_narrows_to_what_is_needed(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
-    loop = run(spark, tmp_path, rows, {"q": (TUMBLING, hg.subset(gap=3, drop=0.7))}, batches=2)
+    driver = run(spark, tmp_path, rows, {"q": (TUMBLING, hg.subset(gap=3, drop=0.7))}, batches=2)
     exact = collected(hg.evaluate(TUMBLING, S=rows.where("ts >= 30 * (v % 2)")))
-    given = collected(loop.kept("q"))
+    given = collected(driver.results("q"))
     assert_subset(given, exact)
     # What is not in an answer is counted as shed, also what was never read.
-    counters = loop.manifest.counters
-    assert counters["shed"] == {"q": total(exact) - total(given)}
+    assert driver.counted("shed") == {"q": total(exact) - total(given)}
     shed = hg.evaluate(TUMBLING, S=spark.read.parquet(f"{tmp_path}/shed-q"))
     assert_same(collected(shed), [r for r in exact if r not in given])
-    assert counters["dropped"] == {"q": len({r["window_start"] for r in exact} - {r["window_start"] for r in given})}
+    missing = {r["window_start"] for r in exact} - {r["window_start"] for r in given}
+    assert driver.counted("dropped") == {"q": len(missing)}
 
 
 def test_groups_are_dropped_whole(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
-    loop = run(spark, tmp_path, rows, {"q": (TUMBLING, hg.subset(by="group", drop=0.5)), "all": (TUMBLING, None)}, 2)
-    given, exact = collected(loop.kept("q")), collected(loop.kept("all"))
+    driver = run(spark, tmp_path, rows, {"q": (TUMBLING, hg.subset(by="group", drop=0.5)), "all": (TUMBLING, None)}, 2)
+    given, exact = collected(driver.results("q")), collected(driver.results("all"))
     groups = {r["k"] for r in given}
     assert 1 <= len(groups) <= 8
     assert_same(given, [r for r in exact if r["k"] in groups])
     shed = hg.evaluate(TUMBLING, S=spark.read.parquet(f"{tmp_path}/shed-q"))
     assert_same(collected(shed), [r for r in exact if r["k"] not in groups])
-    assert loop.manifest.counters["shed"] == {"q": total(exact) - total(given)}
+    assert driver.counted("shed") == {"q": total(exact) - total(given)}
 
 
 def test_windows_of_rows_are_dropped(spark: SparkSession, tmp_path: Path, rows: DataFrame) -> None:
@@ -123,15 +122,20 @@ def test_gaps_are_filled_where_answers_are_looked_at(spark: SparkSession, tmp_pa
     flow.query("q", sql, policy=hg.subset(gap=2, drop=0.5))
     flow.query("lines", sql, policy=hg.subset(gap=2, drop=0.5, fill="linear"))
     flow.query("all", sql)
-    run = flow.run_available()
+    delivered = {name: Collector() for name in ("q", "lines")}
+    for name, sink in delivered.items():
+        flow.sink(name, sink)
+    run = drive(flow)
+    run.batch(S=rows)
+    run.finish()
     assert "filled" not in run.results("q").columns
     for name, found in {"q": run.results("q", fill="linear"), "lines": run.results("lines")}.items():
-        ledger, answers = run._loop.shedding.subsets.gone[name], {}
+        ledger, answers = run.shedding.subsets.gone[name], {}
         for row in found.collect():
             assert (row.k, row.window_start) not in answers
             answers[row.k, row.window_start] = row
         given = {key: row for key, row in answers.items() if not row.filled}
-        assert sorted(map(tuple, given.values())) == sorted((*row, False) for row in run._loop.kept(name).collect())
+        assert sorted(map(tuple, given.values())) == sorted((*row.values(), False) for row in delivered[name].rows)
         dropped = {20 * window for first, last in ledger.runs for window in range(first, last + 1)}
         gaps = 0
         for k in (0, 1):

@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.support import assert_same, collected
+from tests.support import assert_same
 
 import headgate as hg
-from headgate.connect.scan import Piece, Read
 from headgate.errors import StateError
 from headgate.spark.folder import Folder
-from headgate.store.manifests import sealed, whole
+from headgate.store.layout import sealed, whole
+from headgate.testing import Driver, drive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from headgate.batch.loop import Loop
     from headgate.progress import Rule
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -31,27 +30,27 @@ QUERIES = {
 RULE = hg.progress("ts", within=5)
 
 
-def loop(
+def driven(
     spark: SparkSession,
     folder: Path,
     ddl: str = DDL,
     rule: Rule = RULE,
     queries: dict[str, str] = QUERIES,
     anew: bool = False,
-) -> Loop:
+) -> Driver:
     flow = hg.Flow(spark, "types", str(folder))
     flow.stream("S", hg.sources.files(str(folder / "in"), schema=ddl), progress=rule)
     for name, sql in queries.items():
         flow.query(name, sql, anew=anew)
-    return flow._run()._loop
+    return drive(flow)
 
 
-def run(made: Loop, number: int, ddl: str = DDL) -> Loop:
+def run(spark: SparkSession, made: Driver, ddl: str = DDL) -> Driver:
     values = {"ts": "id * 3", "u": "id", "k": "id % 2", "v": "id % 7", "router": "id % 2", "done": "true"}
     types = dict(column.split(" ") for column in ddl.split(", "))
-    rows = made.spark.range(10 * number, 10 * number + 10)
+    rows = spark.range(10 * made.batches, 10 * made.batches + 10)
     typed = (f"CAST({values[name]} AS {type_}) AS {name}" for name, type_ in types.items())
-    made.run({"S": Read([Piece(rows.selectExpr(*typed))])}, number)
+    made.batch(S=rows.selectExpr(*typed))
     return made
 
 
@@ -69,27 +68,27 @@ def run(made: Loop, number: int, ddl: str = DDL) -> Loop:
     ],
 )
 def test_a_type_that_has_changed_is_told(spark: SparkSession, tmp_path: Path, was: str, now: str, says: str) -> None:
-    run(loop(spark, tmp_path), 0)
+    run(spark, driven(spark, tmp_path))
     ddl = DDL.replace(was, now)
     with pytest.raises(StateError, match=says):
-        loop(spark, tmp_path, ddl)
+        driven(spark, tmp_path, ddl)
     if not was.startswith("ts"):
-        run(loop(spark, tmp_path, ddl, anew=True), 1, ddl)
+        run(spark, driven(spark, tmp_path, ddl, anew=True), ddl)
     # What nobody uses may change.
-    assert run(loop(spark, tmp_path / "other", DDL), 0).manifest.batch == 0
+    assert run(spark, driven(spark, tmp_path / "other", DDL)).batches == 1
     ddl = DDL.replace("u INT", "u STRING")
-    assert run(loop(spark, tmp_path / "other", ddl), 1, ddl).manifest.batch == 1
+    assert run(spark, driven(spark, tmp_path / "other", ddl), ddl).batches == 2
 
 
 def test_progress_on_another_column_is_told(spark: SparkSession, tmp_path: Path) -> None:
     queries = {"n": "SELECT count(*) AS n [RANGE 10, WA ts] FROM S"}
-    run(loop(spark, tmp_path, queries=queries), 0)
+    run(spark, driven(spark, tmp_path, queries=queries))
     with pytest.raises(
         StateError, match=r"S: the checkpoint .* progress on the column ts \(int\).* to be on u \(int\)"
     ):
-        loop(spark, tmp_path, rule=hg.progress("u", ordered=True), queries={"m": queries["n"].replace("ts", "u")})
+        driven(spark, tmp_path, rule=hg.progress("u", ordered=True), queries={"m": queries["n"].replace("ts", "u")})
     with pytest.raises(StateError, match=r"progress on the column ts \(int\).* to be on ts \(double\)"):
-        loop(spark, tmp_path, DDL.replace("ts INT", "ts DOUBLE"), queries=queries, anew=True)
+        driven(spark, tmp_path, DDL.replace("ts INT", "ts DOUBLE"), queries=queries, anew=True)
 
 
 @pytest.mark.parametrize(
@@ -106,11 +105,11 @@ def test_progress_on_another_column_is_told(spark: SparkSession, tmp_path: Path)
 def test_another_promise_about_the_same_column_goes_on(
     spark: SparkSession, tmp_path: Path, before: Rule, after: Rule, reached: list[int]
 ) -> None:
-    made = run(loop(spark, tmp_path, rule=before), 0)
-    assert made.manifest.progress["S"]["told"] == reached[0]
-    made = loop(spark, tmp_path, rule=after)
-    assert made.trackers["S"].punctuation(0) == reached[0]
-    assert run(made, 1).manifest.progress["S"]["told"] == reached[1]
+    made = run(spark, driven(spark, tmp_path, rule=before))
+    assert made.punctuation("S") == reached[0]
+    made = driven(spark, tmp_path, rule=after)
+    assert made.punctuation("S") == reached[0]
+    assert run(spark, made).punctuation("S") == reached[1]
 
 
 def test_a_checkpoint_of_before_goes_on(spark: SparkSession, tmp_path: Path) -> None:
@@ -119,39 +118,46 @@ def test_a_checkpoint_of_before_goes_on(spark: SparkSession, tmp_path: Path) -> 
     rule = hg.progress("ts", within="5 seconds")
     sql = "SELECT k, sum(v) AS s [RANGE 20 seconds, SLIDE 10 seconds] FROM S GROUP BY k"
 
-    def batch(made: Loop, number: int) -> Loop:
-        rows = made.spark.range(10 * number, 10 * number + 10).selectExpr(
+    def batch(made: Driver) -> Driver:
+        rows = spark.range(10 * made.batches, 10 * made.batches + 10).selectExpr(
             "TIMESTAMP_NTZ'2026-01-01' + make_dt_interval(0, 0, 0, id * 3) AS ts",
             "CAST(id % 2 AS STRING) AS k",
             "CAST(id % 7 AS INT) AS v",
         )
-        made.run({"S": Read([Piece(rows)])}, number)
+        made.batch(S=rows)
         return made
 
-    batch(loop(spark, tmp_path / "old", ddl, rule, {"q": sql}), 0)
+    batch(driven(spark, tmp_path / "old", ddl, rule, {"q": sql}))
     commits = Folder(spark, f"{tmp_path}/old/commits")
     name = commits.files()[-1].name
     document: Any = whole(commits.read(name))
-    place = document["tables"][0]["feeds"][0][2]
+    place = document["state"]["tables"][0]["feeds"][0][2]
     assert "INTERVAL" in place
-    document["tables"][0]["feeds"][0][2] = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', `ts`)"
-    commits.write(name, sealed({k: v for k, v in document.items() if k not in ("columns", "promised")}))
-    del document["progress"]["S"]["by"]
-    made = batch(loop(spark, tmp_path / "old", ddl, rule, {"q": sql}), 1)
-    assert made.manifest.tables[0]["feeds"][0][2] == place
-    expected = loop(spark, tmp_path / "new", ddl, rule, {"q": sql})
-    batch(batch(expected, 0), 1)
-    assert collected(expected.kept("q"))
-    assert_same(collected(made.kept("q")), collected(expected.kept("q")))
+    document["state"]["tables"][0]["feeds"][0][2] = (
+        "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', `ts`)"
+    )
+    commits.write(name, sealed(forgetful(document)))
+    del document["progress"]["trackers"]["S"]["by"]
+    made = batch(driven(spark, tmp_path / "old", ddl, rule, {"q": sql}))
+    assert made.tables[0]["feeds"][0][2] == place
+    expected = batch(batch(driven(spark, tmp_path / "new", ddl, rule, {"q": sql})))
+    assert expected.answers("q")
+    assert_same(made.answers("q"), expected.answers("q"))
 
 
 def test_types_that_only_the_state_tells_are_told_too(spark: SparkSession, tmp_path: Path) -> None:
     """In a checkpoint of before."""
-    run(loop(spark, tmp_path, queries={"sums": QUERIES["sums"]}), 0)
+    run(spark, driven(spark, tmp_path, queries={"sums": QUERIES["sums"]}))
     commits = Folder(spark, f"{tmp_path}/commits")
     name = commits.files()[-1].name
     document: Any = whole(commits.read(name))
-    commits.write(name, sealed({k: v for k, v in document.items() if k not in ("columns", "promised")}))
+    commits.write(name, sealed(forgetful(document)))
     for was, now, what in (("k STRING", "k INT", "the keys"), ("v INT", "v DOUBLE", "its values")):
         with pytest.raises(StateError, match=f"query sums: {what} have other types in the checkpoint"):
-            loop(spark, tmp_path, DDL.replace(was, now), queries={"sums": QUERIES["sums"]})
+            driven(spark, tmp_path, DDL.replace(was, now), queries={"sums": QUERIES["sums"]})
+
+
+def forgetful(document: dict[str, Any]) -> dict[str, Any]:
+    """A manifest that does not know the types of columns, as none did before."""
+    document["queries"]["columns"], document["progress"]["promised"] = {}, {}
+    return document

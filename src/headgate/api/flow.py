@@ -12,7 +12,7 @@ from sqlglot import exp
 from headgate import given
 from headgate.api.evaluate import as_strategy, as_tree, check_session
 from headgate.api.run import Run, as_trigger, check_output
-from headgate.batch.clock import Clock
+from headgate.batch.clock import SYSTEM_CLOCK, Clock
 from headgate.batch.engine import Engine
 from headgate.batch.outlet import Outlet
 from headgate.batch.prepare import Preparation
@@ -97,7 +97,7 @@ class Flow:
         self._tables = Tables(self._spark)
         self._anew: set[str] = set()
         self._overload: Overload | None = None
-        self.clock = Clock()
+        self._clock: Clock = SYSTEM_CLOCK
 
     @given.checked("flow.stream")
     def stream(self, name: str, source: Source | DataFrame, progress: Rule | None = None) -> None:
@@ -238,10 +238,10 @@ class Flow:
         """Runs over everything that is there now, and returns when that is done."""
         return self._run(overload).finished()
 
-    def _run(self, overload: Overload | None = None) -> Run:
+    def _run(self, overload: Overload | None = None, clock: Clock = SYSTEM_CLOCK) -> Run:
         if overload is not None and not isinstance(overload, Overload):
             raise given.refused("overload", overload, "hg.overload(target='5 seconds')")
-        self._overload = overload
+        self._overload, self._clock = overload, clock
         if not self._sources:
             raise FlowError(f"flow {self.name} has no streams: add one with flow.stream(...)")
         if not self._queries:
@@ -271,14 +271,14 @@ class Flow:
         """
         needed = self._needed()
         parts = (dict(self._queries), dict(self._texts), list(self._outlets), self._tables, frozenset(self._anew))
-        policies, overload = dict(self._policies), self._overload
+        policies, overload, clock = dict(self._policies), self._overload, self._clock
 
         def prepare(running: Engine | None) -> tuple[Engine, Inputs]:
             checkpoint = Checkpoint(Folder(self._spark, self.checkpoint)) if running is None else running.checkpoint
             # What a running flow is at may not be on disk yet, where one change follows another.
             manifest = checkpoint.manifests.last() if running is None else running.manifest
             definition = Definition(dict(self._schemas), dict(self._rules), *parts)
-            preparation = Preparation(self._spark, checkpoint, definition, policies, overload, self.clock)
+            preparation = Preparation(self._spark, checkpoint, definition, policies, overload, clock)
             inputs = Inputs(self._spark, self._sources, self._schemas, needed, definition.numbered)
             return Engine(preparation, manifest), inputs
 

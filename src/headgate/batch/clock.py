@@ -1,17 +1,31 @@
-"""The clocks that a flow goes by; tests bring their own."""
+"""The time, as batches see it. A test gives a clock of its own."""
 
 from __future__ import annotations
 
 import time
+from typing import Protocol
 
 
-class Clock:
-    """The clocks of this machine."""
+class Clock(Protocol):
+    """Tells what time it is, and how much of it passes."""
 
     def now(self) -> int:
-        """The wall clock, in microseconds since 1970."""
+        """The microseconds since 1970, in UTC."""
+
+    def elapsed(self) -> float:
+        """Seconds since some moment. They never run backwards."""
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now(self) -> int:
+        """The microseconds since 1970, in UTC."""
         return time.time_ns() // 1000
 
-    def seconds(self) -> float:
-        """Seconds since some moment, for how long things take."""
+    def elapsed(self) -> float:
+        """Seconds since some moment. They never run backwards."""
         return time.perf_counter()
+
+
+SYSTEM_CLOCK = SystemClock()

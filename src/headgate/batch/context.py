@@ -148,7 +148,7 @@ class Stopwatch:
 
     def lap(self, name: str, since: float) -> None:
         """Adds the time since a moment to a step."""
-        self.laps[name] = self.laps.get(name, 0.0) + self.clock.seconds() - since
+        self.laps[name] = self.laps.get(name, 0.0) + self.clock.elapsed() - since
 
     @property
     def total(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from headgate.batch.context import Context
 from headgate.protocol.decision import Decision, Drops
@@ -46,5 +46,4 @@ def _drops(context: Context, now: int) -> Drops:
     told = running.streams.asked(now)
     due = {closes: running.stored.state.due(before, closes) for closes in (False, True)}
     with running.lock:
-        decided = running.shedding.decide(before, amounts, spans, offer.interval, told, due)
-    return Drops(**asdict(decided))
+        return running.shedding.decide(before, amounts, spans, offer.interval, told, due)

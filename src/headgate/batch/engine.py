@@ -133,7 +133,7 @@ class Engine:
 
     def _interval(self) -> float | None:
         """The seconds in which what a batch holds has come, if it holds what came since the last one."""
-        now = self.running.clock.seconds()
+        now = self.running.clock.elapsed()
         since, self._last_begun = self._last_begun, now
         return now - since if self.live and since is not None else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from headgate.batch.context import Context
 from headgate.protocol import transitions
@@ -14,7 +14,7 @@ def learn(context: Context) -> Context:
     running, manifest, shedding = context.running, context.manifest, context.running.shedding
     manifest = transitions.happened(manifest, context.decision, running.streams.state())
     with running.lock:
-        dropped = shedding.lost(asdict(context.decision.drops), context.before, manifest)
+        dropped = shedding.lost(context.decision.drops, context.before, manifest)
     context = context.counted(dropped=dropped)
     tally = context.tally
     counts = {
@@ -33,7 +33,7 @@ def learn(context: Context) -> Context:
         shedding.closed(manifest)
         if context.offer.found:
             _load(context, shedding)
-        shedding.happened(context.number, asdict(context.decision.drops))
+        shedding.happened(context.number, context.decision.drops)
         manifest = replace(manifest, shedding=shedding.state())
     return replace(context, manifest=manifest)
 
@@ -47,7 +47,7 @@ def _joins(context: Context, shedding: Shedding) -> None:
 def _load(context: Context, shedding: Shedding) -> None:
     answers = context.tally.of(context.program.queries)
     shedding.observe(
-        asdict(context.decision.drops),
+        context.decision.drops,
         {name: own.amount for name, own in context.offer.found.items()},
         context.figures,
         context.tally.outlooks,

@@ -56,7 +56,7 @@ STEPS: tuple[Step, ...] = (decide, read, levels, deliver, compact, learn, commit
 def passed_through(steps: Sequence[Step], context: Context) -> Context:
     """The context after some steps, each timed by its name."""
     for step in steps:
-        since = context.watch.clock.seconds()
+        since = context.watch.clock.elapsed()
         context = step(context)
         if step is not levels:
             context.watch.lap(step.__name__, since)

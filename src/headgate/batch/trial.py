@@ -24,11 +24,11 @@ def trial(context: Context) -> Context:
     rates = shedding.to_try(context.number, otherwise) if context.offer.found else {}
     if not rates:
         return context
-    begun = clock.seconds()
+    begun = clock.elapsed()
     with ExitStack() as until:
         if _ingested(context, Sampling(rates, context.number), until):
             with context.running.lock:
-                shedding.tried(rates, otherwise + clock.seconds() - begun)
+                shedding.tried(rates, otherwise + clock.elapsed() - begun)
     return context
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headgate.plan.logical.nodes import ROW_NUM
 from headgate.progress.closing import Closing
+from headgate.protocol.decision import Drops
 from headgate.shed.controller import Controller, Overload
 from headgate.shed.estimate.placement import place
 from headgate.shed.estimate.plan import Budget, EstimatePlan, estimate_plan
@@ -67,33 +68,6 @@ _SHORTEST, _MOST_TUPLES, _MOST_SQUARED = 1e-6, 1e15, 600.0
 _TRIED, _FREE = 0.1, 0.5
 #: The rate that is tried of queries whose table is read apart from the others.
 _APART = 0.9
-
-
-@dataclass(frozen=True)
-class Decided:
-    """What is left out of a batch."""
-
-    rates: Mapping[str, float]
-    subsets: Mapping[str, Any]
-    joins: Mapping[str, Any]
-    shedding: bool = False
-    predicted: float = 0.0
-    event: str | None = None
-    needed: Mapping[str, float] = field(default_factory=dict)
-    suspended: Mapping[str, str] = field(default_factory=dict)
-
-    def document(self) -> dict[str, Any]:
-        """The decision as JSON has it."""
-        return {
-            "rates": dict(self.rates),
-            "subsets": dict(self.subsets),
-            "joins": dict(self.joins),
-            "needed": dict(self.needed),
-            "suspended": dict(self.suspended),
-            "shedding": self.shedding,
-            "predicted": self.predicted,
-            "event": self.event,
-        }
 
 
 class Shedding:
@@ -163,7 +137,7 @@ class Shedding:
         interval: float | None,
         told: Mapping[str, Punctuation],
         due: Mapping[bool, float],
-    ) -> Decided:
+    ) -> Drops:
         """What to leave out of a batch with so much of each stream, which came within so many seconds, if it is known.
 
         Where data was there before, each batch has to do with the target. The tuples are within `spans`, as it seems;
@@ -174,7 +148,7 @@ class Shedding:
         prices = join_prices(self.costs.coefficients)
         if self.controller is None or not amounts:
             self.subsets.decide(manifest, spans, {})
-            return Decided(fixed, self.subsets.state(), self.joins.documents(self.joins.plans(None, prices)))
+            return Drops(fixed, self.subsets.state(), self.joins.documents(self.joins.plans(None, prices)))
         passed = interval
         interval = self.controller.overload.target if interval is None else max(interval, _SHORTEST)
         load = Load(self._expected(amounts, interval), self._partials, self._rhythm.usual)
@@ -199,7 +173,7 @@ class Shedding:
                 # As samples that take everything: what sampling costs is known, and its code warm, when it is needed.
                 fixed = dict.fromkeys(self._estimated, 1.0) | fixed
             documents = self.joins.documents(joins, load.tuples)
-            return Decided(fixed, self.subsets.state(), documents, predicted=exact, event=event)
+            return Drops(fixed, self.subsets.state(), documents, predicted=exact, event=event)
         load = replace(load, upkeep=self._rhythm.expected(manifest, told, load.tuples, due, passed))
         budget = self._evened(load, decision.budget_seconds)
         left = self._left(load, joins, budget)
@@ -210,7 +184,16 @@ class Shedding:
         rates = self._rates(self.plan)
         predicted = self.predicted(load, Shed(rates, needed, joins))
         documents = self.joins.documents(joins, load.tuples)
-        return Decided(rates, self.subsets.state(), documents, True, predicted, event, needed, self._suspended)
+        return Drops(
+            rates,
+            self.subsets.state(),
+            documents,
+            needed,
+            self._suspended,
+            shedding=True,
+            predicted=predicted,
+            event=event,
+        )
 
     def sampling(self, batch: int, rates: Mapping[str, float]) -> Sampling:
         """What tables take of a batch, at the rates that were decided."""
@@ -411,10 +394,10 @@ class Shedding:
                 found[name] = Fate({k: top for k, top in tops.items() if k not in lost}, lost or None)
         return found
 
-    def lost(self, decided: Mapping[str, Any], before: Manifest, after: Manifest) -> dict[str, int]:
+    def lost(self, decided: Drops, before: Manifest, after: Manifest) -> dict[str, int]:
         """How many windows are not answered, by query: those that a batch dropped, and closed ones without a sample."""
         found = {}
-        for name, gone in decided["subsets"].get("gone", {}).items():
+        for name, gone in decided.subsets.get("gone", {}).items():
             found[name] = gone["count"] - before.shedding.get("gone", {}).get(name, {"count": 0})["count"]
         for name, own in self._sampled.items():
             window = self._stages[name].window
@@ -434,7 +417,7 @@ class Shedding:
 
     def observe(
         self,
-        decided: Mapping[str, Any],
+        decided: Drops,
         amounts: Mapping[str, float | None],
         figures: Figures,
         outlooks: Mapping[str, Any],
@@ -447,14 +430,14 @@ class Shedding:
         if self.controller is None:
             return
         seconds, interval = max(seconds, _SHORTEST), None if interval is None else max(interval, _SHORTEST)
-        rates: Mapping[str, float] = decided["rates"]
+        rates: Mapping[str, float] = decided.rates
         tuples = {stream: figures.of(stream).rows for stream in amounts}
         self._learn(tuples, amounts, figures, rates, interval)
         self._judge(outlooks)
         self._partials = float(figures.panes)
         upkeep = self._rhythm.observe(*manifests, tuples, answers, interval)
         load = Load({s: float(n) for s, n in tuples.items()}, self._partials, upkeep)
-        did = self.workload.amounts(load, Shed(rates, decided.get("needed", {})), self.statistics)
+        did = self.workload.amounts(load, Shed(rates, decided.needed), self.statistics)
         did = with_joins(did, self.joins.did.values())
         self.controller.observe(predicted=self.costs.predict(did), observed=seconds)
         self.costs.observe(did, seconds)
@@ -518,14 +501,14 @@ class Shedding:
                 self._squared[query] = known + _RECENT * (squared - known)
             self.missed[query] = [_finite(missed), _finite(tuples)]
 
-    def happened(self, batch: int, decided: Mapping[str, Any]) -> None:
+    def happened(self, batch: int, decided: Drops) -> None:
         """Logs a change of plan."""
-        if decided["event"]:
+        if decided.event:
             self.events = [
                 *self.events[1 - _EVENTS :],
-                {"batch": batch, "shed": decided["shedding"], "why": decided["event"]},
+                {"batch": batch, "shed": decided.shedding, "why": decided.event},
             ]
-            _log.warning("batch %d: %s: %s", batch, "sheds" if decided["shedding"] else "exact again", decided["event"])
+            _log.warning("batch %d: %s: %s", batch, "sheds" if decided.shedding else "exact again", decided.event)
 
 
 def _finite(number: float | None) -> float:
