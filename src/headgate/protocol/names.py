@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 #: Where Spark keeps its own log of the streams.
 LOG = "source"
 COMMITS, DECISIONS = "commits", "decisions"
 STATE, TUPLES, ANSWERS = "state", "tuples", "answers"
+#: A folder of answers. In layout 6 it has no mark, and may still have a depth, or say that it is of joins.
+ANSWERS_NAME = re.compile(r"(?P<batch>\d+)(-d\d{1,6})?(-j)?(-(?P<mark>\w+))?")
 
 
 def batch_name(batch: int) -> str:

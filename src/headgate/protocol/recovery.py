@@ -7,6 +7,7 @@ from enum import Enum
 
 from headgate.protocol.decision import Decision
 from headgate.protocol.manifest import Manifest
+from headgate.protocol.names import ANSWERS_NAME
 
 
 class Turn(Enum):
@@ -47,10 +48,14 @@ def unnamed(folders: Iterable[str], manifest: Manifest) -> list[str]:
 
 
 def abandoned(names: Iterable[str], manifest: Manifest) -> list[str]:
-    """The folders of answers that runs have left that did not commit their batch."""
+    """The folders of answers that runs have left that did not commit their batch.
+
+    >>> abandoned(["0000000002-d1-j", "0000000003-j-a1b2c3d4"], Manifest())
+    ['0000000003-j-a1b2c3d4']
+    """
     found = []
     for name in names:
-        number, _, rest = name.partition("-")
-        if number.isdigit() and rest.rpartition("-")[2] != manifest.mark(int(number)):
+        parts = ANSWERS_NAME.fullmatch(name)
+        if parts is not None and (parts["mark"] or "") != manifest.mark(int(parts["batch"])):
             found.append(name)
     return found
