@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from tests.support import Row
 
-LAYOUTS = (6, 7)
+#: The archives: the layout of the manifest, and the flow.
+ARCHIVES = [(6, "exact"), (6, "watched"), (7, "exact")]
 #: What `status()` says of a whole life of a flow. It does not depend on where a run begins.
 LASTING = ("batch", "progress", "closed", "rows", "answers", "late", "bad", "shed", "dropped")
 #: Which of all answers are there at the end, where `hg.evaluate` knows nothing of progress.
@@ -74,8 +75,7 @@ def rows_of(df: DataFrame) -> list[Row]:
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("name", FLOWS)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("layout", "name"), ARCHIVES)
 def test_a_kept_checkpoint_goes_on(
     spark: SparkSession, tmp_path: Path, uninterrupted: Callable[[str], Outcome], layout: int, name: str
 ) -> None:
