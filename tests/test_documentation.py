@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.test_layers import ORDER, SOURCE
 
 from headgate.cli import main
 from headgate.lang import parse_query, parse_script, to_sql
-from tests.test_layers import ORDER, SOURCE
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
