@@ -24,23 +24,23 @@ class Placement:
     together: bool = False
 
 
-#: Two aggregates in a row: before the first, between them, behind the second.
-IN_PIPELINE = (Placement("input", 0, together=True), Placement("middle", 1), Placement("behind", 2))
-#: Two aggregates side by side: before the streams part, then before each aggregate, behind each.
-IN_FAN_OUT = (Placement("input", 0, together=True), Placement("middle", 0), Placement("behind", 1))
-#: One aggregate: before and behind.
-AROUND_ONE = (Placement("input", 0, together=True), Placement("behind", 1))
+#: Two aggregates in a row: before the first, between them, after the second.
+IN_PIPELINE = (Placement("input", 0, together=True), Placement("middle", 1), Placement("after", 2))
+#: Two aggregates side by side: before the streams part, then before each aggregate, after each.
+IN_FAN_OUT = (Placement("input", 0, together=True), Placement("middle", 0), Placement("after", 1))
+#: One aggregate: before and after.
+AROUND_ONE = (Placement("input", 0, together=True), Placement("after", 1))
 
 
 def pipeline(*windows: tuple[int, int], gap: int = GAP) -> Tree:
-    """Give nested aggregates over windows (range, slide), with the same work before, between and behind them."""
+    """Give nested aggregates over windows (range, slide), with the same work before, between and after them."""
     slides = [1, *(slide for _, slide in windows)]
     *costs, per_answer = map(float, slides)
     return Tree((_query("nested", windows, costs, per_answer, gap),))
 
 
 def fan_out(*windows: tuple[int, int], gap: int = GAP) -> Tree:
-    """Give aggregates side by side; as much work is shared as is done for each of them alone, before and behind."""
+    """Give aggregates side by side; as much work is shared as is done for each of them alone, before and after."""
     part = 1.0 / len(windows)
     queries = [
         _query(f"side {i}", [window], [part], part * window[1], gap) for i, window in enumerate(windows, start=1)
@@ -92,8 +92,8 @@ def published(tree: Tree, placement: Placement, excess: float) -> float | None:
     assert isinstance(window, Sliding)
     unread = max(0.0, float((query.gap + 1) * window.slide - window.range))
     covered = float((query.gap - 1) * window.slide + window.range)
-    before, behind = query.loads
-    saved = behind if placement.level else behind + before * unread / covered
+    before, after = query.loads
+    saved = after if placement.level else after + before * unread / covered
     return _fraction(_surplus(tree, excess), saved, highest(tree))
 
 

@@ -99,7 +99,7 @@ class Simulation:
         return longest
 
     def _run(self, placement: Placement, drop: float) -> Outcome:
-        if placement.name == "behind":
+        if placement.name == "after":
             return self._random(drop)
         if placement.together:
             books = decide(self._begun, self._length, drop)

@@ -1,6 +1,6 @@
 """What a window join holds, and how long its results wait: order-agnostic, and with its results put in order.
 
-The order-preserving forms sort results behind the join (output buffered) or tuples before it (input buffered; thesis
+The order-preserving forms sort results after the join (output buffered) or tuples before it (input buffered; thesis
 7.3). All forms are simulated tuple by tuple over the same disordered streams. A flow over the first seconds then has to
 give the same pairs batch by batch, and to keep what the order-agnostic form holds and no more than its files add to it.
 """
@@ -33,14 +33,14 @@ from headgate.connect.packets.packets import PacketSource
 
 RATE, SECONDS = 4_000, 60
 BANDS = (1, 3, 5, 7, 9)
-#: By how many seconds `answered` lags behind `asked`.
+#: By how many seconds `answered` comes after `asked`.
 LAGS = (0, 5)
 _SECOND = 1_000_000
 #: A tuple arrives up to so much after its time, and an answer is sent up to so much after its question.
 _DISORDER, _ANSWERED_WITHIN = 1 * _SECOND, 5 * _SECOND
 #: Punctuation comes this often.
 _TICK = _SECOND // 100
-#: What is counted: before it windows are not full yet, and behind it the end of the input would cut delays short.
+#: What is counted: before it windows are not full yet, and after it the end of the input would cut delays short.
 _COUNTED = range(30 * _SECOND, 44 * _SECOND)
 #: The flow's batches of a second, and its band.
 _BATCHES, _FLOW_BAND = 10, 3
@@ -78,7 +78,7 @@ class Step(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """How many tuples a form holds behind a step, and the pairs that leave with it."""
+    """How many tuples a form holds after a step, and the pairs that leave with it."""
 
     held: int
     pairs: Sequence[Pair]
@@ -168,7 +168,7 @@ def _tuples(streams: Streams, lag: int) -> Tuples:
 
 
 def _steps(tuples: Tuples, end: int, length: int) -> Iterator[Step]:
-    """What arrives before the end, in steps of one length; no tuple is further behind its side than the disorder."""
+    """What arrives before the end, in steps of one length; no tuple is further below its side than the disorder."""
     arriving = np.argsort(tuples.at, kind="stable")
     ends = np.arange(length, end + 1, length)
     cuts = np.searchsorted(np.array(tuples.at)[arriving], ends)
@@ -304,9 +304,9 @@ def _compared(tuples: Tuples, steps: Sequence[Step], band: int) -> list[Figures]
     expected = _pairs(joined)
     figures = [_figures(tuples, steps, joined, expected, at_once=True)]
     for shift in (0, band):
-        behind = output_buffered(tuples, steps, joined, shift)
+        after = output_buffered(tuples, steps, joined, shift)
         before = input_buffered(tuples, steps, band, shift)
-        for moments in (list(behind), list(before)):
+        for moments in (list(after), list(before)):
             pairs = _pairs(moments)
             assert np.array_equal(_sorted(pairs), _sorted(expected)), "the forms differ in their pairs"
             places = np.maximum(ts[pairs[:, ASKED]] + shift, ts[pairs[:, ANSWERED]])
@@ -341,7 +341,7 @@ def _figures(
 
 
 def _as_in_a_flow(spark: SparkSession, streams: Streams) -> Table:
-    """What a flow keeps behind each batch, and how much of it the simulation holds, with the same batches."""
+    """What a flow keeps after each batch, and how much of it the simulation holds, with the same batches."""
     tuples, band = _tuples(streams, lag=0), _FLOW_BAND * _SECOND
     *batches, _ = _steps(tuples, _BATCHES * _SECOND, _SECOND)
     flow, held = _flow(spark, streams, tuples, batches), order_agnostic(tuples, batches, band)
@@ -356,7 +356,7 @@ def _as_in_a_flow(spark: SparkSession, streams: Streams) -> Table:
 
 
 def _in_files(tuples: Tuples, batches: Sequence[Step], band: int) -> Iterator[int]:
-    """The tuples in files behind each batch: those that the simulation holds, and what lies beside them.
+    """The tuples in files after each batch: those that the simulation holds, and what lies beside them.
 
     A flow writes what it needs of a batch to one file, and deletes the file once it needs nothing of it. Eight files
     it would merge, without what it does not need; so many it never has here.
@@ -371,7 +371,7 @@ def _in_files(tuples: Tuples, batches: Sequence[Step], band: int) -> Iterator[in
 
 
 def _flow(spark: SparkSession, streams: Streams, tuples: Tuples, batches: Sequence[Step]) -> list[tuple[int, int]]:
-    """The pairs of each batch of a flow, and the tuples that it has in its files behind it."""
+    """The pairs of each batch of a flow, and the tuples that it has in its files after it."""
     scratch = Path(tempfile.mkdtemp())
     made = hg.Flow(spark, "order", f"{scratch}/checkpoint")
     for side, name in enumerate(("asked", "answered")):

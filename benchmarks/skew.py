@@ -1,4 +1,4 @@
-"""What is kept while one of two links lags: a flow, and the same flow behind a buffer that puts tuples in order."""
+"""What is kept while one of two links lags: a flow, and the same flow after a buffer that puts tuples in order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SQL = "SELECT srcIP, count(*) AS n, sum(len) AS bytes [RANGE 5 minutes, SLIDE 10
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept behind a batch."""
+    """What is kept after a batch."""
 
     rows: int
     bytes: int
@@ -38,7 +38,7 @@ class Kept:
 def run(spark: SparkSession, console: Console, rows: int) -> None:
     """Prints the table; `rows` bounds how many packets there are."""
     rows = min(rows, RATE * SECONDS)
-    table = Table("skew s", title=f"kept behind a batch: {RATE:,} packets/s, 500 hosts")
+    table = Table("skew s", title=f"kept after a batch: {RATE:,} packets/s, 500 hosts")
     for column in ("out of order", "KiB", "in order", "KiB", "in its buffer"):
         table.add_column(column, justify="right")
     for skew in SKEWS:
@@ -51,8 +51,8 @@ def run(spark: SparkSession, console: Console, rows: int) -> None:
             skews={"main2": float(skew)},
         )
         ours = _middle(_flow(spark, hg.sources.Packets(packets), hg.progress("ts", within="0 seconds", by="link")))
-        buffered, behind = _in_order(spark, packets, rows)
-        theirs = _middle([one + other for one, other in zip(buffered, behind, strict=False)])
+        buffered, after = _in_order(spark, packets, rows)
+        theirs = _middle([one + other for one, other in zip(buffered, after, strict=False)])
         cells = (ours.rows, ours.bytes >> 10, theirs.rows, theirs.bytes >> 10, _middle(buffered).rows)
         table.add_row(str(skew), *(f"{cell:,}" for cell in cells))
     console.print(table)
@@ -75,13 +75,13 @@ def _flow(spark: SparkSession, source: Source, progress: Rule) -> list[Kept]:
 
 
 def _in_order(spark: SparkSession, packets: PacketSource, rows: int) -> tuple[list[Kept], list[Kept]]:
-    """What the buffer keeps, and what the flow behind it keeps."""
+    """What the buffer keeps, and what the flow after it keeps."""
     scratch = Path(tempfile.mkdtemp())
     buffered = list(_sorted(spark, packets, rows, scratch))
     source = hg.sources.files(str(scratch / "sorted"), max_files_per_batch=1)
-    behind = _flow(spark, source, hg.progress("ts", ordered=True))
+    after = _flow(spark, source, hg.progress("ts", ordered=True))
     shutil.rmtree(scratch)
-    return buffered, behind
+    return buffered, after
 
 
 def _sorted(spark: SparkSession, packets: PacketSource, rows: int, scratch: Path) -> Iterator[Kept]:

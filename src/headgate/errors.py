@@ -1,4 +1,4 @@
-"""The errors a user can see: each names the thing that is wrong and says what to do about it."""
+"""The errors that a user can see. Each names what is wrong and says what to do about it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from __future__ import annotations
 class Error(Exception):
     """The root of every error that Headgate raises on purpose.
 
-    `query` and `stream` name what it is about, where that can be told.
+    `query` and `stream` name what the error is about, where that can be told.
     """
 
     query: str | None = None
     stream: str | None = None
     fragment: str | None = None
-    """The SQL that Spark could not compute, "" where it only says that there is some."""
+    """The SQL that Spark could not compute; "" if Spark did not say which."""
     by_values: bool = False
-    """Whether it is the values of tuples that Spark, or a function in Python, could not compute with."""
+    """Whether the values of tuples were the cause: Spark, or a function in Python, could not compute with them."""
 
 
 class ParseError(Error):
@@ -30,7 +30,7 @@ class ParseError(Error):
 
 
 class BindError(Error):
-    """A query names a stream, a column or a function that is not there, or uses one in a wrong place."""
+    """A query names a stream, a column or a function that does not exist, or uses one in a wrong place."""
 
 
 class WindowError(BindError):
@@ -38,11 +38,11 @@ class WindowError(BindError):
 
 
 class AggregateTypeError(BindError):
-    """An aggregate over a column of a type that it is not defined for."""
+    """An aggregate over a column whose type it is not defined for."""
 
 
 class ProgressError(Error):
-    """A progress rule that makes no sense: no promise about the attribute, or two; a time that is negative."""
+    """A progress rule that makes no sense: no promise about the attribute, or two of them; a negative time."""
 
 
 class ScriptError(Error):
@@ -54,7 +54,7 @@ class SourceError(Error):
 
 
 class StateError(Error):
-    """The state of a flow cannot be read or written, or was written by a version that keeps it in another way."""
+    """The state of a flow cannot be read or written, or has the layout of another version."""
 
 
 class FlowError(Error):

@@ -1,4 +1,4 @@
-"""What users pass to the public calls: checked at once, and refused with an error that says what to write."""
+"""Checks of what users pass to the public calls. A wrong value is one error that says what to write."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from headgate.errors import Error, FlowError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: A value that is longer as text is cut in a message.
+#: A message cuts a value whose text is longer.
 _LONGEST = 60
 
 
 def checked(
     name: str, error: type[Error] = FlowError, like: Callable[..., Any] | None = None
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Makes a function refuse arguments that it does not have, and calls without one that it needs.
+    """Makes a function refuse arguments that it does not have, and calls that lack one that it needs.
 
-    One that passes its arguments on takes those that what it is `like` has.
+    A function that passes its arguments on to another one has the arguments of that one: name it as `like`.
 
     >>> @checked("hg.double")
     ... def double(number): return 2 * number
@@ -47,7 +47,7 @@ def checked(
                 raise error(f"{name} {misfit(signature, args, kwargs, str(wrong))}") from None
             return function(*args, **kwargs)
 
-        # Doctest tells by its globals which module a function is of.
+        # Doctest finds the module of a function by its globals.
         return wraps(function)(FunctionType(call.__code__, function.__globals__, closure=call.__closure__))
 
     return decorated
@@ -69,7 +69,7 @@ def _misfit(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[st
 
 
 def refused(what: str, value: object, instead: str, error: type[Error] = FlowError) -> Error:
-    """The error for a value: what it was given for, and what to give instead.
+    """The error for a value: where it was given, and what to give instead.
 
     >>> raise refused("flow.start: trigger", 5, "a time, such as '5 seconds'")
     Traceback (most recent call last):
@@ -79,7 +79,7 @@ def refused(what: str, value: object, instead: str, error: type[Error] = FlowErr
 
 
 def shown(value: object) -> str:
-    """A value in a message: on one line, and cut where it gets long; functions and classes by their names.
+    """A value for a message: on one line, and not too long. Functions and classes have their names.
 
     >>> shown("talkers"), shown(int)
     ("'talkers'", 'int')
@@ -90,32 +90,32 @@ def shown(value: object) -> str:
 
 
 def named(name: object) -> str:
-    """What should be a name, in a message."""
+    """For a message: what should have been a name."""
     return name if isinstance(name, str) and name.isprintable() and name else shown(name)
 
 
 def text(what: str, value: object, instead: str, error: type[Error] = FlowError) -> str:
-    """A text that is not empty."""
+    """Checks a text that may not be empty."""
     if not isinstance(value, str) or not value.strip():
         raise refused(what, value, instead, error)
     return value
 
 
 def place(what: str, value: object, error: type[Error] = FlowError) -> str:
-    """A path, as text or as pathlib has it."""
+    """Checks a path: a text or a pathlib.Path."""
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     return text(what, path, "the path of a folder, such as 'out/talkers'", error)
 
 
 def flag(what: str, value: object, error: type[Error] = FlowError) -> bool:
-    """True or False, and nothing that only counts as one of them."""
+    """Checks for True or False. What only counts as one of them is refused."""
     if not isinstance(value, bool):
         raise refused(what, value, "True or False", error)
     return value
 
 
 def whole(what: str, value: object, instead: str, least: int | None = None, error: type[Error] = FlowError) -> int:
-    """A whole number, at least so large; True and False are none.
+    """Checks a whole number that is at least so large. True and False are no numbers.
 
     >>> whole("gap", 3, "one or more", least=1)
     3
@@ -128,7 +128,7 @@ def whole(what: str, value: object, instead: str, least: int | None = None, erro
 def number(
     what: str, value: object, instead: str, holds: Callable[[float], bool], error: type[Error] = FlowError
 ) -> float:
-    """A number for which something holds; True and False are none, and neither is NaN.
+    """Checks a number for which something holds. True, False and NaN are no numbers.
 
     >>> number("rate", 1.5, "a share up to 1", lambda rate: 0 < rate <= 1)
     Traceback (most recent call last):
@@ -146,7 +146,7 @@ def number(
 
 
 def one_of(what: str, value: object, words: Iterable[str], error: type[Error] = FlowError) -> str:
-    """One of some words, or an error that names the nearest of them, or all.
+    """Checks for one of some words. The error names the nearest of them, or all.
 
     >>> one_of("output", "ansers", ["answers", "late"])
     Traceback (most recent call last):
@@ -162,6 +162,6 @@ def one_of(what: str, value: object, words: Iterable[str], error: type[Error] = 
 
 
 def settled(thing: object, **values: object) -> None:
-    """Puts checked values in place of those that a frozen dataclass was made with."""
+    """Replaces fields of a frozen dataclass by their checked values."""
     for name, value in values.items():
         object.__setattr__(thing, name, value)

@@ -25,14 +25,14 @@ BAD_QUERIES = [
     ("SELECT a FROM S,", 1, 17, f"expected a stream, {END}"),
     ("SELECT a FROM FROM S", 1, 15, "expected a stream, found 'FROM'"),
     ("SELECT a FROM A JOIN B ON", 1, 26, f"expected an expression, {END}"),
-    ("SELECT a FROM A JOIN B [RANGE 1] JOIN C ON x ON y", 1, 50, "expected ON directly behind each JOIN"),
+    ("SELECT a FROM A JOIN B [RANGE 1] JOIN C ON x ON y", 1, 50, "expected ON directly after each JOIN"),
     ("SELECT a FROM (A AS x) AS y", 1, 27, "expected one alias for a stream, found 'y'"),
     ("SELECT a FROM (SELECT b FROM S", 1, 31, f"expected ), {END}"),
     # unions
     ("SELECT a FROM A UNION", 1, 22, f"expected a stream, {END}"),
     ("SELECT a FROM A UNION DISTINCT B", 1, 23, "expected ALL or a stream, found 'DISTINCT'"),
-    ("SELECT a FROM A AS x UNION B", 1, 22, "only behind the last stream of a union, found 'UNION'"),
-    ("SELECT a FROM A [RANGE 5] UNION B", 1, 27, "only behind the last stream of a union, found 'UNION'"),
+    ("SELECT a FROM A AS x UNION B", 1, 22, "only after the last stream of a union, found 'UNION'"),
+    ("SELECT a FROM A [RANGE 5] UNION B", 1, 27, "only after the last stream of a union, found 'UNION'"),
     ("SELECT a FROM A EXCEPT SELECT a FROM B", 1, 17, "expected UNION or the end of the statement"),
     # the window clause
     ("SELECT count(*) [RANGE 10 minutes FROM S", 1, 35, "or PA, or ], found 'FROM'"),
@@ -90,7 +90,7 @@ BAD_QUERIES = [
     ("FROM S SELECT a", 1, 1, "expected SELECT, found 'FROM'"),
     ("DROP TABLE x", 1, 1, "expected SELECT, found 'DROP'"),
     ("CREATE QUERY q AS SELECT a FROM S", 1, 1, "expected SELECT, found 'CREATE'"),
-    ("WITH q AS (SELECT a FROM S) junk", 1, 33, "expected name AS (SELECT ...) and a SELECT behind WITH"),
+    ("WITH q AS (SELECT a FROM S) junk", 1, 33, "expected name AS (SELECT ...) and a SELECT after WITH"),
     # what does not even fall into tokens
     ("SELECT a FROM S\nWHERE b = 'abc\n", 2, 11, f"expected a closing ', {END}"),
     ("SELECT a FROM `S", 1, 15, f"expected a closing `, {END}"),

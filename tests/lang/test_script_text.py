@@ -102,7 +102,7 @@ def test_progress_rules(text: str, rule: dict[str, object]) -> None:
     assert {key: to_sql(arg) if isinstance(arg, exp.Expr) else arg for key, arg in given.items()} == rule
 
 
-def test_a_path_behind_the_format() -> None:
+def test_a_path_after_the_format() -> None:
     source = one("CREATE STREAM S FROM parquet 'it\\'s/here' OPTIONS (mergeSchema = TRUE)")
     assert isinstance(source, CreateStream)
     assert (source.format, source.path, source.options_dict) == (

@@ -1,4 +1,4 @@
-"""UNION between streams behind FROM, and where it is the UNION of queries instead."""
+"""UNION between streams after FROM, and where it is the UNION of queries instead."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_union_is_flat(text: str) -> None:
     assert union.alias == ""
 
 
-def test_an_alias_behind_the_last_member_names_the_union() -> None:
+def test_an_alias_after_the_last_member_names_the_union() -> None:
     first, second = sources("SELECT a FROM A UNION B AS M1, C UNION D AS M2 [RANGE TUMBLING 10 seconds, WA ts]")
     assert (names(first), first.alias) == (["A", "B"], "M1")
     assert isinstance(second, Windowed)

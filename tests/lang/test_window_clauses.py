@@ -85,14 +85,14 @@ def test_row_num_as_the_papers_write_it(name: str) -> None:
     assert (clause.wa.name.lower(), clause.sattr.name.lower()) == ("row_num", "row_num")
 
 
-def test_a_clause_before_or_behind_the_alias_is_the_same() -> None:
-    behind = parse_query("SELECT count(*) AS n [RANGE 5 minutes] FROM S")
+def test_a_clause_before_or_after_the_alias_is_the_same() -> None:
+    after = parse_query("SELECT count(*) AS n [RANGE 5 minutes] FROM S")
     before = parse_query("SELECT count(*) [RANGE 5 minutes] AS n FROM S")
-    item = behind.expressions[0]
-    assert behind == before
+    item = after.expressions[0]
+    assert after == before
     assert isinstance(item, Windowed)
     assert isinstance(item.this, exp.Alias)
-    assert (item.alias_or_name, behind.named_selects) == ("n", ["n"])
+    assert (item.alias_or_name, after.named_selects) == ("n", ["n"])
 
 
 @pytest.mark.parametrize("source", ["S AS m [RANGE 5 minutes]", "S [RANGE 5 minutes] AS m", "S m [RANGE 5 minutes]"])
@@ -103,21 +103,21 @@ def test_the_alias_of_a_stream_is_inside(source: str) -> None:
     assert (item.this.name, item.alias) == ("S", "m")
 
 
-def test_a_clause_behind_each_stream_of_a_join() -> None:
+def test_a_clause_after_each_stream_of_a_join() -> None:
     query = parse_query("SELECT 1 FROM A [RANGE 3] x JOIN B AS y [RANGE 4] ON x.k = y.k, C [RANGE 5]")
     items = [query.args["from_"].this, *(join.this for join in query.args["joins"])]
     assert [item.clause.range.number for item in items] == [3, 4, 5]
     assert query.args["joins"][0].args["on"] == parse_query("SELECT x.k = y.k").expressions[0]
 
 
-def test_a_clause_behind_a_nested_query() -> None:
+def test_a_clause_after_a_nested_query() -> None:
     item = parse_query("SELECT a FROM (SELECT a FROM S [RANGE 5]) AS inner [RANGE 6]").args["from_"].this
     assert isinstance(item.this, exp.Subquery)
     assert item.this.alias == "inner"
     assert [clause.range.number for clause in item.find_all(WindowClause) if clause.range] == [6, 5]
 
 
-def test_a_clause_behind_filter_subscripts_and_arithmetic() -> None:
+def test_a_clause_after_filter_subscripts_and_arithmetic() -> None:
     query = parse_query(
         "SELECT count(*) FILTER (WHERE x > 1) [RANGE 1], collect_list(x)[0] AS f [RANGE 2], "
         "max(p) - min(p) AS d [RANGE 3] FROM S"

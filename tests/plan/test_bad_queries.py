@@ -102,7 +102,7 @@ BAD = [
         "a LEFT JOIN is with a table",
     ),
     ("SELECT * FROM Main RIGHT JOIN Other ON TRUE", hg.BindError, "only inner joins"),
-    ("SELECT DISTINCT ON (srcIP) * FROM Main", hg.WindowError, "DISTINCT ON needs a range behind its stream"),
+    ("SELECT DISTINCT ON (srcIP) * FROM Main", hg.WindowError, "DISTINCT ON needs a range after its stream"),
     ("SELECT DISTINCT ON (srcIP) * FROM Main [RANGE 0 seconds, WA ts]", hg.WindowError, "greater than zero"),
     ("SELECT DISTINCT ON (srcIP) * FROM Main [RANGE 5 rows]", hg.WindowError, "over time or a number"),
     ("SELECT DISTINCT ON (srcIP) * FROM Main [RANGE 5 seconds, SLIDE 1 second, WA ts]", hg.WindowError, "takes RANGE"),

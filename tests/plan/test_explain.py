@@ -308,7 +308,7 @@ def test_a_lookup_and_what_is_no_duplicate() -> None:
 Project ts, len
 └─ Distinct
    │ keys      h.name
-   │ range     a tuple less than 1 minute of m.ts behind another is a duplicate
+   │ range     a tuple less than 1 minute of m.ts after another is a duplicate
    └─ Project m.ts AS ts, m.len AS len
       └─ Lookup
          │ table     h.ip, h.name

@@ -113,7 +113,7 @@ def batches_of(rows: Sequence[Any]) -> list[Sequence[Any]]:
 
 
 def late(rows: Sequence[tuple[int, str, int, str]], slide: int, at_least: int) -> list[str]:
-    """The large enough connections that begin in a window which was closed before their batch came, 60 s behind.
+    """The large enough connections that begin in a window which was closed before their batch came, 60 s late.
 
     Ranges are whole slides, so windows end where slides do.
     """

@@ -34,7 +34,7 @@ SCHEMA = "ts INT, k STRING, v INT"
 COUNTS = "SELECT k, count(*) AS n, sum(v) AS s, max(v) AS hi [RANGE 10, SLIDE 5, WA ts] FROM Main GROUP BY k"
 TALLY = "SELECT count(*) AS n, sum(v) AS s [RANGE 5, SLIDE 5, WA ts] FROM Main"
 WITHIN = hg.progress("ts", within=5)
-#: Four files whose tuples are up to five behind: progress gets to 7, 19, 32 and 44.
+#: Four files whose tuples are up to five below the highest: progress gets to 7, 19, 32 and 44.
 FILES: list[list[Tuple]] = [
     [(1, "a", 3), (12, "b", 4), (8, "a", 1)],
     [(11, "a", 5), (24, "b", 9), (20, "a", 2)],

@@ -268,7 +268,7 @@ def took(driver: Driver) -> float:
 
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize("policy", [hg.subset(), hg.sample()], ids=["subset", "sample"])
-def test_a_join_is_shed_under_overload_and_exact_again_behind_it(
+def test_a_join_is_shed_under_overload_and_exact_again_after_it(
     spark: SparkSession, policy: Any, tmp_path: Path
 ) -> None:
     def many(number: int) -> int:

@@ -31,7 +31,7 @@ def test_no_more_tuples_are_kept_than_punctuation_demands(spark: SparkSession, t
         driver.batch(batch)
         for name, rows in batch.items():
             seen[name] += [row[0] for row in rows]
-        # The rule of both streams: a tuple is at most so far behind the highest.
+        # The rule of both streams: a tuple is at most so far below the highest.
         a, b = (max(seen[name]) - WITHIN for name in "AB")
         # A [RANGE 4], B [RANGE 3]: a - 3 <= b < a + 4
         assert driver.kept("pairs") == [sum(t + 4 > b for t in seen["A"]), sum(t + 3 >= a for t in seen["B"])]
@@ -43,7 +43,7 @@ def test_no_more_tuples_are_kept_than_punctuation_demands(spark: SparkSession, t
     assert sum(f.rows for f in driver.tuple_files) <= 3 * sum(sum(driver.kept(stage)) for stage in ("pairs", "same"))
 
 
-def test_partners_that_have_all_arrived_leave_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
+def test_partners_that_have_all_arrived_leave_no_tuples(spark: SparkSession, tmp_path: Path) -> None:
     driver = drive(flow(spark, tmp_path, ["pairs"]))
     driver.batch(B=[(100, "a", 9)])
     driver.batch(A=[(ts, "a", 1) for ts in range(50, 80)])

@@ -63,7 +63,7 @@ class TestTables:
         hosts(tmp_path / "hosts", 3, b="last")
         assert batch(4) == ["last"]
 
-    def test_late_tuples_are_counted_behind_a_table(self, spark: SparkSession, tmp_path: Path) -> None:
+    def test_late_tuples_are_counted_after_a_table(self, spark: SparkSession, tmp_path: Path) -> None:
         hosts(tmp_path / "hosts", 0, a="one")
         sql = "SELECT h.name, count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM Main JOIN hosts AS h ON Main.k = h.k"
         driver = drive(flow(spark, tmp_path, {"counts": f"{sql} GROUP BY h.name"}))

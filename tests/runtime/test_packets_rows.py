@@ -131,7 +131,7 @@ def test_blocks_lose_and_double_no_packet(rate: float | Rate, block: float) -> N
 def test_a_packet_stays_in_its_block(block: float) -> None:
     far = 10**6
     ordered, blocks = (seconds_of(PacketRows(rate=10, block=each), far, far + 1000) for each in (0, block))
-    assert np.abs(blocks - ordered).max() <= block + 0.1  # The last packet of a block may come just behind its end.
+    assert np.abs(blocks - ordered).max() <= block + 0.1  # The last packet of a block may come just after its end.
 
 
 def test_links_have_their_shares() -> None:
@@ -142,7 +142,7 @@ def test_links_have_their_shares() -> None:
         assert abs(links.count(link) - 20_000 * share) < 5 * (20_000 * share * (1 - share)) ** 0.5
 
 
-def test_a_skewed_link_lags_behind() -> None:
+def test_a_skewed_link_lags() -> None:
     links = {"main1": 0.5, "main2": 0.5}
     even, skewed = PacketRows(links=links), PacketRows(links=links, skews={"main2": 2.5})
     lag = seconds_of(even, 0, 5000) - seconds_of(skewed, 0, 5000)

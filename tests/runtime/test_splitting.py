@@ -64,7 +64,7 @@ def answers(spark: SparkSession, files: str, checkpoint: Path) -> dict[str, list
 
 
 def crash(spark: SparkSession, files: str, checkpoint: Path) -> None:
-    """Runs a flow that a crash cuts off behind its decision."""
+    """Runs a flow that a crash cuts off after its decision."""
 
     def stop() -> None:
         raise CrashError

@@ -159,7 +159,7 @@ class TestOnAMachine:
 
     def test_nothing_is_shed_at_85_percent_of_capacity(self) -> None:
         runs = [Machine(lambda _: 0.85, seed).run(520) for seed in SEEDS]
-        # A backlog behind two doubled batches may be shed; in these runs there is none.
+        # A backlog after two doubled batches may be shed; in these runs there is none.
         assert sum(run.shed(20, 520) for run in runs) == 0
         assert min(run.within(20, 520) for run in runs) > 0.9
 

@@ -86,7 +86,7 @@ def test_no_gap_is_broken_before_the_aggregates(name: str, drop: float) -> None:
         assert simulation.longest_gap(simulation.outcome(placement, drop)) <= tree.queries[0].gap
 
 
-def test_random_drops_behind_the_aggregates_break_the_gap() -> None:
+def test_random_drops_after_the_aggregates_break_the_gap() -> None:
     simulation = Simulation(NESTED, UNITS)
     assert simulation.longest_gap(simulation.outcome(IN_PIPELINE[-1], 0.85)) > 20
 
@@ -105,10 +105,10 @@ def test_the_work_counted_without_drops_is_the_load(tree: Tree) -> None:
 
 
 def test_published_formulas_agree_for_tumbling_windows_and_save_less_where_windows_overlap() -> None:
-    at_input, behind = AROUND_ONE
+    at_input, after = AROUND_ONE
     for slide in (1, 8, 100):
         assert published(one(100, slide), at_input, 0.05) == pytest.approx(predicted(one(100, slide), at_input, 0.05))
     for slide in (10, 20, 50):
         assert lost(published(one(100, slide), at_input, 0.05)) > lost(predicted(one(100, slide), at_input, 0.05))
     for slide in (1, 10, 100):
-        assert published(one(100, slide), behind, 0.05) == predicted(one(100, slide), behind, 0.05)
+        assert published(one(100, slide), after, 0.05) == predicted(one(100, slide), after, 0.05)

@@ -144,7 +144,7 @@ def test_fixed_rates_come_first_and_are_not_changed() -> None:
         (0.7, {"high": 0.7, "middle": 0.0, "other": 0.0, "low": 0.0}),
     ],
 )
-def test_a_priority_gets_something_only_behind_all_higher_ones(capacity: float, rates: Rates) -> None:
+def test_a_priority_gets_something_only_after_all_higher_ones(capacity: float, rates: Rates) -> None:
     queries = [
         Query("high", constant=0.001, priority=2),
         Query("middle", constant=0.1, priority=1),

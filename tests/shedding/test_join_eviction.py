@@ -24,7 +24,7 @@ def loads_of(left: Floats, right: Floats) -> KeyLoads:
 
 
 def results(left: Floats, right: Floats, let_go: Callable[[list[Kept]], list[Kept]]) -> int:
-    """The pairs that come out of two streams in batches of half a second, if so much is let go behind each."""
+    """The pairs that come out of two streams in batches of half a second, if so much is let go after each."""
     rng = np.random.default_rng(4)
     streams = {"left": poisson(rng, left, 60), "right": poisson(rng, right, 60)}
     arrivals = sorted(

@@ -132,7 +132,7 @@ def test_by_slots_each_is_as_likely_and_the_variance_is_within_the_spread(partne
 
 @given(places, rates, st.integers(1, 64))
 def test_the_last_success_is_where_it_would_be_coin_by_coin(place: int, rate: float, cut: int) -> None:
-    # The chance that all coins behind a slot say no is what the place has to be below.
+    # The chance that all coins after a slot say no is what the place has to be below.
     last, uniform = last_slot(place, rate, cut), (place + 1) / CIRCLE
     assert -1 <= last < cut
     assert last == cut - 1 or uniform <= (1 - rate) ** (cut - 1 - last) * (1 + 1e-9)
@@ -214,7 +214,7 @@ def cheapest(loads: KeyLoads, costs: JoinCosts, rate: float, spread: float) -> f
             by_pairs = costs.update + partners * min(1, 1 / math.floor(1 / rate) + rate) * costs.probe
             cut = max(1, math.ceil(partners / (spread - 1)))
             cut = cut if cut <= PARTS else PARTS * math.ceil(cut / PARTS)
-            # The last success is in slot i if there is one in it and none behind it.
+            # The last success is in slot i if there is one in it and none after it.
             lasts = [rate * (1 - rate) ** (cut - i) for i in range(1, cut + 1)]
             lifetime = sum(kept_for(i, cut, 1.0) * p for i, p in enumerate(lasts))
             by_slots = sum(lasts) * costs.update + partners * lifetime * costs.probe

@@ -35,7 +35,7 @@ def fractions(found: SubsetPlan) -> dict[str, float]:
 
 
 def test_the_published_estimates_for_one_aggregate() -> None:
-    # the same work before and behind the aggregate, a batch of 10, 25% more than fits: a fifth has to go
+    # the same work before and after the aggregate, a batch of 10, 25% more than fits: a fifth has to go
     for length in (25, 50, 100):
         tumbling = query("q", (length, length), costs=(5.0,), per_answer=5.0)
         assert needed_drop(tumbling, 0, 0.2 * tumbling.load) == pytest.approx(0.2)

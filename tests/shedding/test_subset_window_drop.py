@@ -138,7 +138,7 @@ def test_marks_as_printed_open_a_window_whose_tuples_are_dropped() -> None:
     # unit      [-----)[######)     the second unit of (7, 6) is dropped
     # A1 (3, 2) [--)
     #             [--)
-    #               [--)            it ends behind the unit, so the window at 6 seems to be wanted as well,
+    #               [--)            it ends after the unit, so the window at 6 seems to be wanted as well,
     #                 [--)          though only the first of its tuples is there
     stream = [{"ts": ts, "v": 1} for ts in range(END)]
     a1 = Sliding(3, 2, "ts")

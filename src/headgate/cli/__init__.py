@@ -1,6 +1,6 @@
-"""The command `headgate`: what it is called with, and how it ends."""
+"""The command `headgate`: its arguments, and its exit codes."""
 
-# Typer reads the annotations at run time, so they are no strings in this file.
+# Typer reads the annotations at run time, so they must not be strings in this file.
 
 import os
 import sys
@@ -34,7 +34,7 @@ _Forced = Annotated[Strategy | None, typer.Option("--strategy", help="How to com
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and gives its exit code: 0, 2 after an error (told in one line), 130 when interrupted.
+    """Runs the command and gives its exit code: 0, 2 after an error (in one line), 130 after an interrupt.
 
     A flow that ran and then failed gives 1.
 
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Error as error:
         return failed(str(error))
     except BrokenPipeError:
-        # The reader has seen enough. What is still buffered must not raise again when Python exits.
+        # The reader of our output has gone. What is still buffered must not raise again when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def failed(message: str, code: int = 2) -> int:
-    """Tells what went wrong, in one line, and gives the exit code."""
+    """Says in one line what went wrong, and gives the exit code."""
     print("error:", " ".join(message.split()), file=sys.stderr)
     return code
 
@@ -85,7 +85,7 @@ def _headgate(
         print(context.get_help())
 
 
-# The commands import what they need when they are called: help, errors and plans come at once, without Spark.
+# Commands import what they need when they are called, so help, errors and plans come at once, without Spark.
 
 
 @app.command("query")

@@ -1,4 +1,4 @@
-"""`headgate demo`: one exact query over made-up packets, from its text to its answer."""
+"""`headgate demo`: one exact query over made-up packets, from text to answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECONDS, _START, _END = 600, "2026-01-01 00:00:00", "2026-01-01 00:10:00"
 
 
 def run_demo(rows: int) -> None:
-    """Prints a query, its plan, the busiest hosts of the last whole window, and how long all windows took."""
+    """Prints a query, its plan, the busiest hosts of the last whole window, and the time for all windows."""
     with engine() as spark:
         with progress(f"making up {rows:,} packets"):
             made = packets(spark, rows, seconds=_SECONDS, start=_START).persist()

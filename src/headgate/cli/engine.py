@@ -1,4 +1,4 @@
-"""Spark for one command: started without a sound, and stopped behind it."""
+"""Spark for one command: it starts quietly, and stops after the command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def engine() -> Iterator[SparkSession]:
-    """A Spark session, whose errors inside become ours; one that runs already is used and left running."""
+    """A Spark session. Errors inside become ours. A session that runs already is used and left running."""
     with plain_errors():
         running = SparkSession.getActiveSession()
         if running is not None:
@@ -40,7 +40,7 @@ def engine() -> Iterator[SparkSession]:
 
 @contextmanager
 def progress(message: str, out: IO[str] | None = None) -> Iterator[None]:
-    """Says on standard error (or `out`) what is going on, as long as it does, to a person who is looking."""
+    """Shows a person at a terminal what is going on, while it goes on: on standard error, or on `out`."""
     with Console(file=out or sys.stderr).status(f"{message} …"):
         yield
 
@@ -52,13 +52,13 @@ def opened(spark: SparkSession, paths: dict[str, str]) -> dict[str, DataFrame]:
 
 
 def check_paths(paths: dict[str, str]) -> None:
-    """Raises what can be told to be wrong with streams and tables before Spark is started."""
+    """Raises the errors of streams and tables that can be found before Spark is started."""
     for path in paths.values():
         format_of(path)
 
 
 def _started() -> SparkSession:
-    # The JVM inherits our output, and would write notes of its own between the rows of an answer.
+    # The JVM inherits our output and would write notes of its own between the rows of an answer.
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def explain_file(file: str, streams: list[str], tables: list[str], strategy: Strategy | None) -> None:
-    """Prints the plan of the query in a file, or those of all queries of a script."""
+    """Prints the plan of the query in a file, or the plans of all queries of a script."""
     text, paths, rows_at = read_text(file), paths_by_name(streams), paths_by_name(tables, "--table")
     if is_script(text):
         if paths or rows_at:
@@ -36,7 +36,7 @@ def explain_file(file: str, streams: list[str], tables: list[str], strategy: Str
 
 
 def is_script(text: str) -> bool:
-    r"""Whether a text begins as a script does, with CREATE.
+    r"""Whether a text is a script: it begins with CREATE.
 
     >>> is_script("-- the busiest\nCREATE QUERY q AS SELECT ..."), is_script("SELECT 1")
     (True, False)
@@ -44,12 +44,12 @@ def is_script(text: str) -> bool:
     try:
         tokens = Headgate().tokenize(text)
     except TokenError:
-        return False  # The parser will say where and why.
+        return False  # The parser will say what is wrong, and where.
     return bool(tokens) and tokens[0].token_type == TokenType.CREATE
 
 
 def explain_script(script: Script, strategy: Strategy | None = None) -> str:
-    """The streams of a script, and each of its queries with its plan."""
+    """The streams of a script, and its queries, each with its plan."""
     if not script.queries:
         raise ScriptError("the script has no query to explain: add CREATE QUERY name AS SELECT ...")
     check_written(script)
@@ -59,14 +59,14 @@ def explain_script(script: Script, strategy: Strategy | None = None) -> str:
 
 
 def stream_line(stream: ScriptStream, script: Script) -> str:
-    """A stream of a script in a line. Options are left out: they may hold passwords."""
+    """A stream of a script in one line. Options are left out: they may hold passwords."""
     statement = stream.statement
     promise = to_sql(statement.progress) if statement.progress is not None else ""
     return explain_stream(stream.name, statement.format, promise, map(sink_words, script.sinks_of_stream(stream.name)))
 
 
 def table_line(table: ScriptTable) -> str:
-    """A table of a script in a line."""
+    """A table of a script in one line."""
     return f"Table {table.name} from {table.statement.format}"
 
 

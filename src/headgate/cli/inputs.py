@@ -1,4 +1,4 @@
-"""What the commands are given: texts of queries, and streams by name."""
+"""The inputs of the commands: texts of queries, and streams by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_text(path: str) -> str:
 
 
 def query_text(given: str) -> str:
-    """The query that an argument stands for: itself, the text of the file behind an @, or stdin for `-`.
+    """The query that an argument stands for: the argument itself, the file named after an @, or stdin for `-`.
 
     >>> query_text("SELECT 1")
     'SELECT 1'
@@ -35,7 +35,7 @@ def query_text(given: str) -> str:
 
 
 def paths_by_name(given: list[str], option: str = "--stream") -> dict[str, str]:
-    """The path of each stream or table, from options of the form NAME=PATH.
+    """The path of each stream or table, from options such as NAME=PATH.
 
     >>> paths_by_name(["Main=a=b.csv"])
     {'Main': 'a=b.csv'}

@@ -28,8 +28,8 @@ def answer_query(
     format_: str,
     output: str | None,
 ) -> None:
-    """Prints the answer, or writes it where `output` says."""
-    # Whatever can be wrong without Spark is told before it is started.
+    """Prints the answer, or writes it to `output`."""
+    # All errors that can be found without Spark come before it is started.
     query = parse_query(query_text(sql))
     paths, rows_at = paths_by_name(streams), paths_by_name(tables, "--table")
     check_paths(paths | rows_at)

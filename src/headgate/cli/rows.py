@@ -1,4 +1,4 @@
-"""Answers as people and programs read them: a table, CSV, JSON lines, or files."""
+"""Answers for people and programs: a table, CSV, JSON lines, or files."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from headgate.sql.text import quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: Spark's own format of times ends at milliseconds.
+#: Spark's default format of times stops at milliseconds.
 _JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 _UNORDERED = ("map<", "variant", "void")
 _WIDE = 100_000
 
 
 def ordered(df: DataFrame) -> DataFrame:
-    """The rows by window, then by the other columns from the first to the last."""
+    """The rows in order of their windows, then of the other columns from first to last."""
     names = [name for name, type_ in df.dtypes if not any(word in type_ for word in _UNORDERED)]
     names.sort(key=lambda name: name != WINDOW_START)
     return df.orderBy(*(F.col(quoted(name)) for name in names)) if names else df
 
 
 def as_text(df: DataFrame) -> DataFrame:
-    """The rows with every value as text, times in UTC: Python would turn them into its own time zone."""
+    """The rows with each value as text, times in UTC. Python would turn times into its own time zone."""
     return df.select(*(_text(f.name, f.dataType).alias(f.name) for f in df.schema.fields))
 
 
@@ -64,35 +64,35 @@ def print_table(df: DataFrame, limit: int, out: IO[str]) -> None:
 
 
 def draw_table(schema: T.StructType, rows: list[tuple[str | None, ...]], out: IO[str]) -> None:
-    """A table of texts, numbers to the right."""
+    """A table of texts, with numbers to the right."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, header_style="bold")
     for field in schema.fields:
         right = isinstance(field.dataType, T.NumericType)
         table.add_column(Text(field.name), justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text("NULL", "dim") if value is None else Text(value) for value in row))
-    # A file or a pipe has no width that a row has to fit into.
+    # A file or a pipe has no width that a row must fit into.
     Console(file=out, width=None if out.isatty() else _WIDE).print(table)
 
 
 def print_csv(df: DataFrame, out: IO[str]) -> None:
     """All rows as CSV with a header line; NULL is an empty field."""
     rows = as_text(ordered(df)).toLocalIterator(prefetchPartitions=True)
-    first = list(islice(rows, 1))  # Before the header: an answer that fails prints nothing.
+    first = list(islice(rows, 1))  # This comes before the header, so that an answer that fails prints nothing.
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(df.columns)
     writer.writerows(chain(first, rows))
 
 
 def print_json(df: DataFrame, out: IO[str]) -> None:
-    """All rows as JSON, one object a line."""
+    """All rows as JSON, one object per line."""
     whole = F.to_json(F.struct(*(F.col(quoted(name)) for name in df.columns)), _JSON)
     for (line,) in ordered(df).select(whole).toLocalIterator(prefetchPartitions=True):
         out.write(f"{line}\n")
 
 
 def output_format(path: str) -> str:
-    """The format that a path to write to names by its suffix, or a SourceError.
+    """The output format that the suffix of a path names, or a SourceError.
 
     >>> output_format("results.jsonl")
     'json'

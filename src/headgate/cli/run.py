@@ -1,4 +1,4 @@
-"""`headgate run`: the queries of a script over their streams, until someone says stop."""
+"""`headgate run`: runs the queries of a script until someone stops it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _PAUSE = 0.25
 
 
 def run_file(file: str, checkpoint: str | None, trigger: str | None, once: bool, target: str | None) -> int:
-    """Runs a script; gives 0 when it has done what was asked, and 1 after a flow that failed, of which it tells."""
-    # Whatever can be wrong without Spark is told before it is started.
+    """Runs a script. Gives 0 when it has done what was asked. After a flow that failed, says why and gives 1."""
+    # All errors that can be found without Spark come before it is started.
     script = bind_script(parse_script(read_text(file)))
     check_script(script)
     checkpoint, pace = checkpoint or _beside(file), _pace(trigger, once)
@@ -51,7 +51,7 @@ def run_file(file: str, checkpoint: str | None, trigger: str | None, once: bool,
 
 
 def _beside(file: str) -> str:
-    """The checkpoint of a script, if none is named.
+    """The checkpoint of a script, unless another is named.
 
     >>> _beside("flows/network.sql")
     'flows/network.checkpoint'
@@ -62,7 +62,7 @@ def _beside(file: str) -> str:
 
 
 def _pace(trigger: str | None, once: bool) -> str | None:
-    """The trigger as the flow takes it.
+    """The trigger, as the flow expects it.
 
     >>> _pace("1.5 minutes", once=False), _pace(None, once=True)
     ('90000 milliseconds', 'available now')
@@ -78,7 +78,7 @@ def _pace(trigger: str | None, once: bool) -> str | None:
 
 
 def _promise(target: str | None) -> Overload | None:
-    """What is promised under overload, if anything is."""
+    """The promise about overload, if there is one."""
     try:
         return overload(target) if target is not None else None
     except FlowError:
@@ -94,17 +94,17 @@ class _Wish:
 
 @contextmanager
 def _interrupts() -> Iterator[_Wish]:
-    """Takes Ctrl-C and SIGTERM as the wish to stop, and a second one as the order to be gone."""
+    """Takes Ctrl-C and SIGTERM as a wish to stop, and a second one as an order to stop at once."""
     wish = _Wish()
 
     def take(number: int, _: FrameType | None) -> None:
         if wish.stop:
             if os.isatty(2):
-                os.write(2, b"\x1b[?25h\n")  # The cursor, which the table hides.
+                os.write(2, b"\x1b[?25h\n")  # Shows the cursor again, which the table hides.
             os._exit(128 + number)
         wish.stop = True
 
-    # Spark has set a handler of its own, which would cancel the batch that is running.
+    # Spark has set a handler of its own. It would cancel the batch that is running.
     before = {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield wish
@@ -114,7 +114,7 @@ def _interrupts() -> Iterator[_Wish]:
 
 
 def _watch(run: Run, wish: _Wish) -> None:
-    """Shows how the flow is doing until it ends or is to stop. Raises what made it fail."""
+    """Shows how the flow is doing until it ends or someone stops it. Raises what made it fail."""
     with view(run) as show:
         while run.is_active and not wish.stop:
             show()
@@ -135,7 +135,7 @@ def _watch(run: Run, wish: _Wish) -> None:
 
 
 def _opening(script: Script, checkpoint: str, resumed_after: int | None) -> Iterator[str]:
-    """What runs, where answers go, and what it goes on from."""
+    """What runs, where its answers go, and which checkpoint it goes on from."""
     yield from (stream_line(stream, script) for stream in script.streams)
     yield from (table_line(table) for table in script.tables)
     for query in script.queries:

@@ -1,16 +1,16 @@
-"""Which brackets open a window clause: `n [RANGE 5 minutes]` has one, the subscript `prices[range]` none."""
+"""Tells window clauses from subscripts: `n [RANGE 5 minutes]` is a clause, `prices[range]` is a subscript."""
 
 from __future__ import annotations
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-#: The words of the clause, each of which may come first.
+#: The words of the clause. Any of them may come first.
 WORDS = ("RANGE", "SLIDE", "WA", "WATTR", "RATTR", "SATTR", "PA")
 
-#: The type that the opening bracket of a clause gets; nothing else in the language has it.
+#: The type of the bracket that opens a clause. Nothing else in the language has it.
 CLAUSE_START = TokenType.BLOCK_START
 
-#: Words that make an expression of the name before them, as in `prices[range IS NULL]`.
+#: After one of these words the name before it is part of an expression, as in `prices[range IS NULL]`.
 _OPERATORS = frozenset(("AND", "OR", "IS", "IN", "NOT", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV", "MOD"))
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
 _NOT_IN_A_NAME = (TokenType.NUMBER, TokenType.COMMA, *_QUOTED)
@@ -18,7 +18,7 @@ _NOTHING = Token(TokenType.SENTINEL, "")
 
 
 def word_of(token: Token) -> str:
-    """The token in upper case if it is a bare word, else an empty text.
+    """The token in upper case if it is a bare word, else "".
 
     >>> word_of(Token.var("range")), word_of(Token.string("range"))
     ('RANGE', '')
@@ -28,7 +28,7 @@ def word_of(token: Token) -> str:
 
 
 def mark_clauses(tokens: list[Token]) -> list[Token]:
-    """The tokens, where each bracket that opens a window clause has the type CLAUSE_START.
+    """The tokens. Each bracket that opens a window clause now has the type CLAUSE_START.
 
     >>> from sqlglot import tokenize
     >>> tokens = mark_clauses(tokenize("a[range], b [RANGE 5]"))
@@ -46,23 +46,23 @@ def mark_clauses(tokens: list[Token]) -> list[Token]:
 def _opens_clause(tokens: list[Token], index: int) -> bool:
     first, second, third, fourth = (_at(tokens, index + steps) for steps in (1, 2, 3, 4))
     if word_of(first) not in WORDS:
-        # No subscript looks like this, so it is a misspelt word of the clause.
+        # No subscript looks like this: it is a misspelt word of the clause.
         return first.token_type == TokenType.VAR and second.token_type == TokenType.NUMBER
     if second.token_type == TokenType.DASH:
         return third.token_type == TokenType.NUMBER and _follows_a_word(fourth)
     if second.token_type == TokenType.L_PAREN:
-        return _follows_a_word(_behind_parentheses(tokens, index + 3))
+        return _follows_a_word(_after_parentheses(tokens, index + 3))
     return _follows_a_word(second)
 
 
 def _follows_a_word(token: Token) -> bool:
-    """Whether a token may follow a word of the clause or its argument, and no name in an expression."""
+    """Whether a token may follow a word of the clause or its argument, but not a name in an expression."""
     if not token or token.token_type in _NOT_IN_A_NAME or token.text[:1].isdigit():
         return True
     return bool(word_of(token)) and word_of(token) not in _OPERATORS
 
 
-def _behind_parentheses(tokens: list[Token], index: int) -> Token:
+def _after_parentheses(tokens: list[Token], index: int) -> Token:
     depth = 1
     while depth and (token := _at(tokens, index)):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)

@@ -1,4 +1,4 @@
-"""A builder that makes in Python the same trees as the text of a query does."""
+"""A builder for queries in Python. It makes the same trees as the text does."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=exp.Expr)
 
-#: A stream by its name or text, a nested query, a tree, or one of these with an alias.
+#: What a query reads: a stream by name or text, a nested query, a tree, or one of these with an alias.
 Source: TypeAlias = "str | Query | exp.Expr | tuple[str | Query | exp.Expr, str]"
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query that is being built. It never changes: each call gives a new one.
+    """A query under construction. It never changes; each call gives a new one.
 
     >>> query = select("srcIP", "count(*) AS n").window(range="10 minutes", wa="ts")
     >>> query.from_("Main").group_by("srcIP").sql()
@@ -38,7 +38,7 @@ class Query:
 
     @property
     def ast(self) -> exp.Select:
-        """The tree of the query, the caller's to change."""
+        """A copy of the tree of the query. The caller may change it."""
         return self._select.copy()
 
     @checked("query.sql", BindError)
@@ -57,7 +57,7 @@ class Query:
         sattr: str | None = None,
         tumbling: bool = False,
     ) -> Query:
-        """The query with a window clause behind its last select item.
+        """The query with a window clause after its last select item.
 
         >>> select("max(p) AS top").window(range=10, slide=5, wa="seq").from_("S").sql()
         'SELECT max(p) AS top [RANGE 10, SLIDE 5, WA seq] FROM S'
@@ -72,7 +72,7 @@ class Query:
 
     @checked("query.from_", BindError)
     def from_(self, *sources: Source) -> Query:
-        """The query over these sources; several are joined.
+        """The query over these sources. Several of them are joined.
 
         >>> select("a").from_("A", ("B", "b")).sql()
         'SELECT a FROM A, B AS b'
@@ -115,7 +115,7 @@ class Query:
 
 @checked("hg.select", BindError)
 def select(*items: str) -> Query:
-    """A query that selects these items, each an expression that may have an alias and a window clause.
+    """A query that selects these items. Each is an expression, perhaps with an alias and a window clause.
 
     >>> select("a", "b + 1 AS c").sql()
     'SELECT a, b + 1 AS c'
@@ -139,7 +139,7 @@ def window(
     sattr: str | None = None,
     tumbling: bool = False,
 ) -> WindowClause:
-    """A window clause. `range` may be "all"; numbers are lengths without a unit.
+    """A window clause. `range` may be "all". A number is a length without a unit.
 
     >>> to_sql(window(range="all", slide="1 hour", pa=["src", "dst"]))
     '[RANGE ALL, SLIDE 1 hours, PA (src, dst)]'
@@ -161,7 +161,7 @@ def window(
 
 @checked("hg.stream", BindError)
 def stream(source: str | Query | exp.Expr, window: WindowClause | None = None, alias: str | None = None) -> exp.Expr:
-    """A stream, nested query or union as a source, with its window and alias.
+    """A stream, nested query or union to read from, with its window and alias.
 
     >>> to_sql(stream("Main1", window=window(range="3 minutes", wa="ts"), alias="m"))
     'Main1 AS m [RANGE 3 minutes, WA ts]'
@@ -180,7 +180,7 @@ def stream(source: str | Query | exp.Expr, window: WindowClause | None = None, a
 
 @checked("hg.union", BindError)
 def union(*members: str | Query | exp.Expr, alias: str | None = None) -> StreamUnion:
-    """A union of streams as a source.
+    """A union of streams to read from.
 
     >>> to_sql(union("A", "B", alias="M1"))
     'A UNION B AS M1'

@@ -21,7 +21,7 @@ class Headgate(Spark):
     'SELECT max(p) FROM S [RANGE 5 minutes]'
     """
 
-    # A function that sqlglot does not know keeps the name it was given, so that printing loses nothing.
+    # A function that sqlglot does not know keeps its name as written, so that printing loses nothing.
     NORMALIZE_FUNCTIONS = False
 
     class Tokenizer(Spark.Tokenizer):

@@ -1,4 +1,4 @@
-"""The parser of scalar expressions: each knows its text, and functions stay what the user called."""
+"""The parser of scalar expressions. Each knows its text, and functions keep the names that the user wrote."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=exp.Expr)
 
-#: The functions that have a node of their own: those that the reference evaluator defines by it. sqlglot reads all
-#: others into what it takes for their meaning, and drops arguments on the way; here they are calls by their names.
+#: The functions that have a node of their own, because the reference evaluator defines them by it. All others are calls
+#: by their names: sqlglot would turn them into what it takes for their meaning, and drop arguments on the way.
 _WITH_NODES = (
     "ABS", "ARRAY", "CEIL", "CEILING", "COALESCE", "CONCAT", "DATE_TRUNC", "EXP", "FLOOR", "GREATEST", "IF", "LCASE",
     "LEAST", "LENGTH", "LN", "LOWER", "NAMED_STRUCT", "NULLIF", "POW", "POWER", "ROUND", "SIGN", "SQRT", "STRUCT",
     "UCASE", "UNIX_MICROS", "UNIX_MILLIS", "UNIX_SECONDS", "UPPER",
 )  # fmt: skip
-#: The functions that Spark's grammar has forms of their own for.
+#: The functions for which Spark's grammar has a form of its own.
 _FORMS = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM", "TRY_CAST")
-#: With three arguments, the first is a unit of time and no column.
+#: With three arguments, the first one is a unit of time and not a column.
 _BY_UNIT = ("DATEADD", "DATE_ADD", "TIMESTAMPADD", "DATEDIFF", "DATE_DIFF", "TIMESTAMPDIFF", "TIMEDIFF")
 _UNITS = (
     "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DAYOFYEAR", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND",
@@ -36,7 +36,7 @@ _UNITS = (
 
 
 def _plain(name: str, parse: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
-    """What makes the node of a function, or a plain call where the arguments do not fit: Spark says what is wrong."""
+    """Makes the node of a function, or a plain call where the arguments do not fit: then Spark says what is wrong."""
 
     def function(args: list[exp.Expr], **dialect: Any) -> exp.Expr:
         node = parse(args, **dialect)
@@ -46,7 +46,7 @@ def _plain(name: str, parse: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]
 
 
 def _date_trunc(args: list[exp.Expr]) -> exp.Expr:
-    """A node only for a unit that is written out: a unit that differs from row to row is one more argument."""
+    """A node, if the unit is written out. A unit that differs from row to row is one more argument of a plain call."""
     if len(args) == 2 and args[0].is_string:
         return exp.TimestampTrunc(this=args[1], unit=exp.var(args[0].name))
     return exp.Anonymous(this="date_trunc", expressions=args)
@@ -70,7 +70,7 @@ class ExpressionParser(Reader):
     }
     UNARY_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
         **SparkParser.UNARY_PARSERS,
-        # It makes a number of a text.
+        # It turns a text into a number.
         TokenType.PLUS: lambda self: self.expression(exp.Anonymous(this="positive", expressions=[self._parse_unary()])),
     }
 
@@ -84,14 +84,14 @@ class ExpressionParser(Reader):
         for statement in statements:
             if statement is not None:
                 for kind in statement.find_all(exp.DataType):
-                    if isinstance(collation := kind.args.get("collate"), exp.Column):  # It names no column.
+                    if isinstance(collation := kind.args.get("collate"), exp.Column):  # This names no column.
                         collation.replace(exp.var(collation.name))
                 keep_text(statement, self.sql)
         return statements
 
     def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
         node = super().expression(instance, token, comments)
-        # Of a + b + c only the whole comes out of a method of the parser, and a + b may be a key of its own.
+        # For a + b + c a method of the parser gives only the whole, but a + b may be a key of its own.
         if isinstance(node, exp.Binary) and isinstance(node.this, exp.Expr) and self._prev:
             start = start_of(node.this)
             if start is not None:
@@ -104,7 +104,7 @@ class ExpressionParser(Reader):
 
 
 def _placed(name: str) -> Callable[..., Any]:
-    """A method of the parser that also takes note of where what it gives stands."""
+    """A method of the parser that also notes where its result stands in the text."""
 
     def method(self: ExpressionParser, *args: Any, **kwargs: Any) -> exp.Expr | None:
         first, given = self._curr, next((a for a in args if isinstance(a, exp.Expr)), None)

@@ -1,4 +1,4 @@
-"""From the tree back to text: what is printed here, the parser reads as the same tree."""
+"""From the tree back to text. The parser reads that text as the same tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class WrittenGenerator(SparkGenerator):
-    """Prints what was written as it was written, and the rest as Spark's generator does."""
+    """Prints what the user wrote as it was written, and the rest as Spark's generator does."""
 
     def sql(self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True) -> str:
         if key is None and isinstance(expression, exp.Expr):
@@ -29,7 +29,7 @@ class WrittenGenerator(SparkGenerator):
 
 
 class HeadgateGenerator(WrittenGenerator):
-    """Prints our nodes, too."""
+    """Prints our own nodes too."""
 
     # Spark's generator rewrites SELECT and FROM for old versions of Spark; ours prints them as they are.
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
@@ -107,7 +107,7 @@ class HeadgateGenerator(WrittenGenerator):
         return " ".join((f"CREATE SINK FOR {self.sql(node, 'this')}{output} INTO", *self._place(node)))
 
     def _place(self, node: nodes.CreateStream | nodes.CreateTable | nodes.CreateSink) -> list[str]:
-        """Where a stream comes from or a sink writes to: format, path, options."""
+        """Where a stream comes from, or a sink writes to: format, path, options."""
         words = [self.sql(node, "format")]
         if node.path is not None:
             words.append(self.sql(node, "path"))
@@ -120,7 +120,7 @@ class HeadgateGenerator(WrittenGenerator):
 
 
 class NormalGenerator(HeadgateGenerator):
-    """Prints everything in one form, however it was spelt."""
+    """Prints everything in one form, however the user spelt it."""
 
     def sql(self, expression: str | exp.Expr | None, key: str | None = None, comment: bool = True) -> str:
         return SparkGenerator.sql(self, expression, key, comment)

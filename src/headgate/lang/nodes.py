@@ -9,27 +9,27 @@ from sqlglot import exp
 
 from headgate.lang.units import MICROSECONDS
 
-#: What an option or a property may be set to.
+#: The values that an option or a property may have.
 OptionValue = str | int | float | bool
 
 
 def _arg(key: str) -> Any:
-    """A read-only attribute that gives an argument of the node, or None."""
+    """A read-only attribute: an argument of the node, or None."""
     return property(lambda node: node.args.get(key))
 
 
 def _flag(key: str) -> Any:
-    """A read-only attribute that says whether an argument of the node is set."""
+    """A read-only attribute: whether an argument of the node is set."""
     return property(lambda node: bool(node.args.get(key)))
 
 
 def _list(key: str) -> Any:
-    """A read-only attribute that gives an argument of the node as a list, empty where it is absent."""
+    """A read-only attribute: an argument of the node as a list, empty where it is absent."""
     return property(lambda node: node.args.get(key) or [])
 
 
 class Length(exp.Expression):
-    """A number with a unit, `10 minutes`, `1000 rows`, or a bare number, `5`, over a numeric attribute.
+    """A number with a unit, as in `10 minutes` or `1000 rows`, or a bare number over a numeric attribute.
 
     >>> from headgate.lang import parse_query
     >>> length = parse_query("SELECT a FROM S [RANGE 1.5 Min]").find(Length)
@@ -41,12 +41,12 @@ class Length(exp.Expression):
 
     @property
     def number(self) -> Decimal:
-        """The number as it stands, without its unit; it may be negative."""
+        """The number without its unit. It may be negative."""
         return Decimal(self.this.this)
 
     @property
     def unit(self) -> str | None:
-        """The unit, plural and in lower case, or None for a bare number."""
+        """The unit in the plural and in lower case, or None for a bare number."""
         return self.text("unit") or None
 
     @property
@@ -57,13 +57,13 @@ class Length(exp.Expression):
 
 
 class Rank(exp.Expression):
-    """`rank(a)` behind SATTR: the place of a tuple in the order of attribute `a`."""
+    """`rank(a)` after SATTR: the place of a tuple in the order of attribute `a`."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
 
 class WindowClause(exp.Expression):
-    """What stands between the brackets: `[RANGE 10 minutes, SLIDE 1 minute, WA ts]`."""
+    """A window clause: `[RANGE 10 minutes, SLIDE 1 minute, WA ts]`."""
 
     arg_types: ClassVar[dict[str, bool]] = {
         "range": False,
@@ -87,7 +87,7 @@ class WindowClause(exp.Expression):
 
 
 class Windowed(exp.Expression):
-    """A select item or a from-item, its alias included, with the window clause that stands behind it."""
+    """A select item or a from-item with its alias, and the window clause that follows it."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "clause": True}
 
@@ -107,7 +107,7 @@ class Windowed(exp.Expression):
 
 
 class StreamUnion(exp.Expression):
-    """A union of streams behind FROM, which keeps duplicates: `A UNION B AS M1`."""
+    """A union of streams after FROM, which keeps duplicates: `A UNION B AS M1`."""
 
     arg_types: ClassVar[dict[str, bool]] = {"expressions": True, "alias": False}
 
@@ -119,7 +119,7 @@ class Option(exp.Expression):
 
     @property
     def value(self) -> OptionValue:
-        """The value as Python has it."""
+        """The value, as a Python value."""
         literal = self.expression
         if isinstance(literal, exp.Boolean):
             return bool(literal.this)
@@ -133,7 +133,7 @@ def _as_dict(options: list[Option]) -> dict[str, OptionValue]:
 
 
 class Progress(exp.Expression):
-    """`PROGRESS ON ts WITHIN 10 seconds`: which attribute progresses, and what is promised about it."""
+    """`PROGRESS ON ts WITHIN 10 seconds`: the attribute that progresses, and what is promised about it."""
 
     arg_types: ClassVar[dict[str, bool]] = {
         "on": True,
@@ -155,7 +155,7 @@ class Progress(exp.Expression):
 
 
 class _Place(exp.Expression):
-    """What a stream comes from or a sink goes to: a format, perhaps a path, and options."""
+    """Where a stream comes from, or a sink goes to: a format, perhaps a path, and options."""
 
     @property
     def format(self) -> str:
@@ -164,12 +164,12 @@ class _Place(exp.Expression):
 
     @property
     def path(self) -> str | None:
-        """The path behind the format, or None."""
+        """The path after the format, or None."""
         return self.text("path") if self.args.get("path") else None
 
     @property
     def options_dict(self) -> dict[str, OptionValue]:
-        """The options by name, as Python has them."""
+        """The options by name, as Python values."""
         return _as_dict(self.args.get("options") or [])
 
 
@@ -210,15 +210,15 @@ class CreateQuery(exp.Expression):
 
     @property
     def properties_dict(self) -> dict[str, OptionValue]:
-        """The properties of WITH by name, as Python has them."""
+        """The properties of WITH by name, as Python values."""
         return _as_dict(self.args.get("properties") or [])
 
 
 class CreateSink(_Place):
     """`CREATE SINK FOR talkers INTO parquet 'results/talkers'`; `this` names the query.
 
-    With LATE behind the name, it takes the tuples that came too late for the query, with SHED those that its policy
-    left out. With BAD behind the name of a stream, it takes the tuples of the stream that cannot be used.
+    LATE after the name asks for the tuples that came too late for the query, SHED for those that its policy left out.
+    BAD after the name of a stream asks for the tuples of the stream that cannot be used.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {
@@ -231,7 +231,7 @@ class CreateSink(_Place):
 
     @property
     def output(self) -> str:
-        """What it takes: answers, late, shed or bad."""
+        """What the sink gets: answers, late, shed or bad."""
         return str(self.args.get("output") or "answers")
 
 

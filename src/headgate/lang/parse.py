@@ -1,4 +1,4 @@
-"""Text to tree and back: the functions that the rest of Headgate reads queries and scripts with."""
+"""Text to tree and back: all other packages read queries and scripts through these functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_NUMBER = re.compile(r"Numeric string contains invalid characters from \d+:(\
 
 
 def parse_query(sql: str) -> exp.Query:
-    """The tree of one query: a SELECT or a UNION of SELECTs. A semicolon may stand behind it.
+    """The tree of one query: a SELECT or a UNION of SELECTs. A semicolon may follow it.
 
     >>> parse_query("SELECT max(price) FROM bids [RANGE 4 minutes SLIDE 1 minute WA ts]").key
     'select'
@@ -43,7 +43,7 @@ def parse_query(sql: str) -> exp.Query:
 
 
 def parse_script(sql: str) -> list[Statement]:
-    """The statements of a script, in its order.
+    """The statements of a script, in order.
 
     >>> script = "CREATE QUERY q AS SELECT a FROM S; CREATE SINK FOR q INTO parquet 'out';"
     >>> [statement.key for statement in parse_script(script)]
@@ -59,7 +59,7 @@ def parse_script(sql: str) -> list[Statement]:
 
 
 def to_sql(node: exp.Expr, pretty: bool = False) -> str:
-    """The text of a tree, which reads as an equal tree.
+    """The text of a tree. It reads back as an equal tree.
 
     >>> to_sql(parse_query("select count(*) [slide 1 min range 5 min] as n from S"))
     'SELECT count(*) AS n [RANGE 5 minutes, SLIDE 1 minutes] FROM S'
@@ -68,7 +68,7 @@ def to_sql(node: exp.Expr, pretty: bool = False) -> str:
 
 
 def normal_text(query: exp.Query) -> str:
-    """The text of a query in a form that is the same however it was spelt: to tell whether two queries are one.
+    """The text of a query in one form, however it was spelt. Two queries are the same if these texts are.
 
     >>> normal_text(parse_query("select Count( * ) [slide 1 min range 5 min] from S"))
     'SELECT COUNT(*) [RANGE 5 minutes, SLIDE 1 minutes] FROM S'
@@ -77,7 +77,7 @@ def normal_text(query: exp.Query) -> str:
 
 
 def parse_length(text: str) -> Length:
-    """The length that a text such as '10 minutes' gives.
+    """The length that a text such as '10 minutes' stands for.
 
     >>> parse_length("1 hour 30 minutes").microseconds
     Decimal('5400000000')
@@ -86,7 +86,7 @@ def parse_length(text: str) -> Length:
 
 
 def parse_fragment(sql: str, method: Callable[[HeadgateParser], T]) -> T:
-    """The tree that one method of the parser makes of a whole text.
+    """The tree that one method of the parser makes of the whole text.
 
     >>> to_sql(parse_fragment("1 hour 30 minutes", HeadgateParser.parse_length))
     '90 minutes'
@@ -104,7 +104,7 @@ def parse_fragment(sql: str, method: Callable[[HeadgateParser], T]) -> T:
 
 
 def _parse(sql: str, method: Callable[[HeadgateParser], exp.Expr | None], strip: bool = False) -> list[exp.Expr | None]:
-    """What a method of the parser makes of each statement; `strip` takes the semicolons at the end away."""
+    """What a method of the parser makes of each statement. `strip` removes the semicolons at the end."""
     parser = HeadgateParser(dialect=_DIALECT)
     try:
         tokens = _DIALECT.tokenize(sql)
@@ -120,12 +120,12 @@ def _parse(sql: str, method: Callable[[HeadgateParser], exp.Expr | None], strip:
     except RecursionError:
         raise ParseError("expected a text that is not nested so deeply", 1, 1) from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        # sqlglot takes some of what cannot be read for granted.
+        # Where a part of the text is missing, sqlglot fails with an error of Python's.
         raise ParseError(*parser.stuck_at(sql)) from error
 
 
 def _check_hints(tokens: list[Token], sql: str) -> None:
-    """Raises an error for a hint, which sqlglot takes for a comment wherever Spark would not read it."""
+    """Raises an error for a hint. sqlglot takes hints for comments wherever Spark would not read them."""
     for comment in (comment for token in tokens for comment in token.comments):
         at = sql.find(f"/*+{comment}*/")
         if at >= 0:
@@ -134,7 +134,7 @@ def _check_hints(tokens: list[Token], sql: str) -> None:
 
 
 def _token_error(sql: str, error: TokenError) -> ParseError:
-    """The error for text that does not even fall into tokens: a literal of no number, a quote or comment left open."""
+    """The error for text that has no tokens: a literal that is no number, a quote or a comment left open."""
     if match := _NO_NUMBER.match(str(error.__cause__)):
         return ParseError("expected digits from 0 to F between the quotes of X''", *position(sql, int(match[1])))
     if match := _UNCLOSED.match(str(error.__cause__)):

@@ -1,4 +1,4 @@
-"""The parser of queries: window clauses behind select items and from-items, and unions of streams."""
+"""The parser of queries: window clauses after select items and from-items, and unions of streams."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ANY_WORD = "RANGE, SLIDE, WA, RATTR, SATTR or PA"
-_ONLY_BEHIND_THE_LAST = "expected an alias or window clause only behind the last stream of a union"
+_ONLY_AFTER_THE_LAST = "expected an alias or window clause only after the last stream of a union"
 
 _OPENING = (CLAUSE_START, TokenType.L_BRACKET)
 _STREAMS = (exp.Table, exp.Subquery, StreamUnion)
@@ -31,11 +31,11 @@ _QUERY_STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.F
 class QueryParser(ExpressionParser):
     """Spark's SELECT with window clauses, and with UNION between streams.
 
-    Behind FROM, `UNION SELECT` begins another query, as in SQL; `UNION` before a name or a parenthesis adds
-    a stream to the one before it.
+    After FROM, `UNION SELECT` begins another query, as in SQL. `UNION` before a name or a parenthesis adds a stream
+    to the one before it.
     """
 
-    # Streams behind FROM with commas between them stay as they are, and do not turn into CROSS JOIN.
+    # Streams after FROM that commas separate stay as they are, and do not turn into CROSS JOIN.
     JOINS_HAVE_EQUAL_PRECEDENCE = False
 
     # In Spark 4 a CAST that cannot be done is an error, and TRY_CAST gives a null.
@@ -56,7 +56,7 @@ class QueryParser(ExpressionParser):
         return super()._parse(parse_method, mark_clauses(raw_tokens), sql)
 
     def _parse_select_query(self, *args: Any, **kwargs: Any) -> exp.Expr | None:
-        # Other dialects let a query begin with FROM; here that is a missing SELECT.
+        # Other dialects let a query begin with FROM. Here that is a missing SELECT.
         if self._curr.token_type == TokenType.FROM:
             return None
         return super()._parse_select_query(*args, **kwargs)
@@ -65,7 +65,7 @@ class QueryParser(ExpressionParser):
         return self._parse_csv(self.parse_select_item), None
 
     def parse_select_item(self) -> exp.Expr:
-        """An expression with its alias; a window clause may stand behind either."""
+        """An expression with its alias. A window clause may follow either."""
         if self._curr.token_type == TokenType.FROM:
             self.raise_error("expected a column or an expression")
         item = self._parse_expression()
@@ -95,7 +95,7 @@ class QueryParser(ExpressionParser):
         return condition
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        # A stream has no subscripts, so any bracket behind it opens a clause.
+        # A stream has no subscripts, so any bracket after it opens a clause.
         return this if isinstance(this, exp.Table) else super()._parse_bracket(this)
 
     def parse_clause(self) -> WindowClause:
@@ -148,14 +148,14 @@ class QueryParser(ExpressionParser):
         if not item.args.get("alias") and (alias := self._parse_table_alias()):
             item.set("alias", alias)
         if self._at_stream_union():
-            self.raise_error(_ONLY_BEHIND_THE_LAST)
+            self.raise_error(_ONLY_AFTER_THE_LAST)
         return self.expression(Windowed(this=item, clause=clause))
 
     def _parse_stream_union(self, first: exp.Expr) -> exp.Expr:
         members = [first]
         while self._at_stream_union():
             if isinstance(members[-1], Windowed) or members[-1].args.get("alias"):
-                self.raise_error(_ONLY_BEHIND_THE_LAST)
+                self.raise_error(_ONLY_AFTER_THE_LAST)
             self._advance()
             self._match(TokenType.ALL)
             member = self._without_parentheses(super()._parse_table())
@@ -173,15 +173,15 @@ class QueryParser(ExpressionParser):
         if self._curr.token_type != TokenType.UNION:
             return False
         quantified = self._next.token_type in (TokenType.ALL, TokenType.DISTINCT)
-        behind = self._ahead(2) if quantified else self._next
-        if behind.token_type in _QUERY_STARTS:
+        following = self._ahead(2) if quantified else self._next
+        if following.token_type in _QUERY_STARTS:
             return False
         if self._next.token_type == TokenType.DISTINCT:
             self.raise_error("expected ALL or a stream", self._next)
         return True
 
     def _without_parentheses(self, item: exp.Expr | None) -> exp.Expr | None:
-        """The from-item itself where parentheses stand around a stream or a union and not around a query."""
+        """The from-item without its parentheses, if they are around a stream or a union and not around a query."""
         while isinstance(item, exp.Subquery) and isinstance(item.this, (exp.Table, StreamUnion, Windowed)):
             if item.this.args.get("joins") or not only_has(item, "this", "alias"):
                 return item
@@ -201,7 +201,7 @@ class QueryParser(ExpressionParser):
         if join and self._prev.token_type == TokenType.ON:
             self.raise_error("expected an expression")
         if join and isinstance(join.this, (Windowed, StreamUnion)) and join.this.args.get("joins"):
-            self.raise_error("expected ON directly behind each JOIN")
+            self.raise_error("expected ON directly after each JOIN")
         return join
 
     def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
@@ -236,7 +236,7 @@ class QueryParser(ExpressionParser):
 
 
 def only_has(node: exp.Expr, *keys: str) -> bool:
-    """Whether a node says nothing but these parts, so that it can be taken apart without a loss."""
+    """Whether a node has only these parts, so that nothing is lost when it is taken apart."""
     return not any(value for key, value in node.args.items() if key not in keys)
 
 

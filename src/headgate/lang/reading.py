@@ -1,4 +1,4 @@
-"""What every part of the parser uses: errors with a place, names, attributes, lengths."""
+"""What all parts of the parser use: errors with a place, names, attributes, lengths."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _NOTHING = Token(TokenType.SENTINEL, "")
 
 _RULE_WORDS = ("WITHIN", "ORDERED", "SLACK", "PUNCTUATED", "BY", "IDLE")
 
-#: Words that may stand behind a bare number, so that they are not taken for a wrong unit.
+#: Words that may follow a bare number. They are not a wrong unit.
 _BEHIND_A_LENGTH = frozenset((*WORDS, *_RULE_WORDS, "OPTIONS", "SCHEMA", "PROGRESS", "FROM"))
 
 
 class Failure(NamedTuple):
-    """An error and the offset of the text that it is about."""
+    """An error, and the offset in the text that it is about."""
 
     offset: int
     message: str
 
 
 class Reader(SparkParser):
-    """Spark's parser with errors that say what was expected, and with the small parts of our language."""
+    """Spark's parser with errors that say what was expected, and with the smallest parts of our language."""
 
-    # sqlglot tries some readings and drops the error when they fail. The text is most likely wrong at the
-    # farthest place that any reading came to, so that is the error to show.
+    # sqlglot tries several readings, and drops the error of each that fails. The text is most likely wrong where the
+    # reading that came farthest stopped, so that is the error to show.
     _farthest: Failure | None = None
 
     def reset(self) -> None:
@@ -45,7 +45,7 @@ class Reader(SparkParser):
         self._farthest = None
 
     def raise_error(self, message: str, token: Token = _NOTHING) -> NoReturn:
-        """Stop with an error at a token, the current one unless it is given."""
+        """Stop with an error at a token, by default the current one."""
         token = token or self._curr
         offset = token.start if token else self._end_of_statement()
         text = self.sql[token.start : token.end + 1] if token else self.sql[offset : offset + 1].strip()
@@ -56,7 +56,7 @@ class Reader(SparkParser):
         raise ParseError.new(self._farthest.message, description=self._farthest.message, line=line, col=column)
 
     def stuck_at(self, sql: str) -> tuple[str, int, int]:
-        """The message, line and column for a text that could not be read on from the current token."""
+        """The message, line and column of the error, where the text could not be read any further."""
         token = self._curr or self._prev
         if not token:
             return "expected a query", 1, 1
@@ -64,9 +64,9 @@ class Reader(SparkParser):
         return f"this cannot be read from {quoted(text)} on", *position(sql, token.start)
 
     def _end_of_statement(self) -> int:
-        """The offset of the semicolon behind the last token, or of the end of the text."""
-        behind = self._prev.end + 1 if self._prev else 0
-        semicolon = re.compile(r"\s*;").match(self.sql, behind)
+        """The offset of the semicolon after the last token, or of the end of the text."""
+        end = self._prev.end + 1 if self._prev else 0
+        semicolon = re.compile(r"\s*;").match(self.sql, end)
         return semicolon.end() - 1 if semicolon else len(self.sql.rstrip())
 
     def _ahead(self, steps: int) -> Token:
@@ -75,7 +75,7 @@ class Reader(SparkParser):
         return self._tokens[index] if index < len(self._tokens) else _NOTHING
 
     def _word(self) -> str:
-        """The current token in upper case if it is a bare word, else an empty text."""
+        """The current token in upper case if it is a bare word, else ""."""
         return word_of(self._curr)
 
     def _require(self, token_type: TokenType, text: str) -> None:
@@ -109,7 +109,7 @@ class Reader(SparkParser):
         return self.parse_attribute()
 
     def parse_length(self) -> Length:
-        """A number with or without a unit; several are added up. INTERVAL and quotes change nothing."""
+        """A number with or without a unit. Several are added up. INTERVAL and quotes change nothing."""
         self._match(TokenType.INTERVAL)
         start = self._curr
         parts = self._quoted_parts() if self._match(TokenType.STRING) else self._bare_parts()
@@ -128,7 +128,7 @@ class Reader(SparkParser):
         while not parts or (parts[-1][1] and self._curr.token_type == TokenType.NUMBER):
             sign = -1 if self._match(TokenType.DASH) else 1
             number = units.number_of(self._curr.text) if self._curr.token_type == TokenType.NUMBER else None
-            # Spark reads `10s` as a number and its type, two tokens of one place.
+            # Spark reads `10s` as a number and its type: two tokens at one place.
             if number is None or (self._next and self._next.start == self._curr.start):
                 self.raise_error("expected a length, such as 10 minutes or 1000 rows")
             self._advance()
@@ -139,7 +139,7 @@ class Reader(SparkParser):
         return parts
 
     def _quoted_parts(self) -> list[tuple[Decimal, str | None]]:
-        """The parts of a length in quotes, whose unit may stand behind the quotes."""
+        """The parts of a length in quotes. Its unit may follow the quotes."""
         token = self._prev
         text = re.sub(r"^\s*interval\b", "", token.text, flags=re.IGNORECASE).rstrip()
         parts: list[tuple[Decimal, str | None]] = []
@@ -156,7 +156,7 @@ class Reader(SparkParser):
         if len(parts) == 1 and parts[0][1] is None:
             return [(parts[0][0], self._parse_unit())]
         if any(unit is None for _, unit in parts):
-            self.raise_error(f"expected {_UNIT} behind each number", token)
+            self.raise_error(f"expected {_UNIT} after each number", token)
         return parts
 
     def _parse_unit(self) -> str | None:

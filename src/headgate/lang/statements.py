@@ -32,7 +32,7 @@ class HeadgateParser(QueryParser):
     def parse_with(
         self, method: Callable[[HeadgateParser], exp.Expr | None], tokens: list[Token], sql: str
     ) -> list[exp.Expr | None]:
-        """What a method of this parser makes of each statement of a text."""
+        """What a method of this parser makes of each statement in a text."""
         return self._parse(cast("Callable[[Parser], exp.Expr | None]", method), tokens, sql)
 
     def parse_query_statement(self) -> exp.Query:
@@ -48,7 +48,7 @@ class HeadgateParser(QueryParser):
         return query
 
     def parse_script_statement(self) -> Statement | None:
-        """A CREATE statement, or None where there is nothing but a semicolon."""
+        """A CREATE statement, or None for a lone semicolon."""
         self._match(TokenType.SEMICOLON)
         if not self._curr:
             return None
@@ -75,7 +75,7 @@ class HeadgateParser(QueryParser):
         return self.expression(CreateTable(**self._parse_given("a table", ("OPTIONS", "SCHEMA"))))
 
     def _parse_given(self, what: str, words: tuple[str, ...]) -> dict[str, Any]:
-        """The name of a stream or table, where it comes from, and these parts, each at most once."""
+        """The name of a stream or table, where it comes from, and these parts. Each part may come once."""
         name = self._parse_name(f"the name of {what}")
         self._require(TokenType.FROM, "FROM")
         args: dict[str, Any] = {"this": name, **self._parse_format()}
@@ -105,7 +105,7 @@ class HeadgateParser(QueryParser):
             self.raise_error(f"expected the type of column {name.name}")
         if column.args.get("constraints"):
             self.raise_error(
-                f"expected the name and the type of column {name.name}, and nothing behind them", self._prev
+                f"expected the name and the type of column {name.name}, and nothing after them", self._prev
             )
         return column
 

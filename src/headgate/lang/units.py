@@ -1,4 +1,4 @@
-"""The units a length may have, and how several numbers with units add up to one."""
+"""The units of a length, and how several numbers with units add up to one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def number_of(text: str) -> Decimal | None:
 
 
 def add_up(parts: list[tuple[Decimal, str]]) -> tuple[Decimal, str] | None:
-    """The sum of numbers with units, in the smallest unit used; None where rows and time are mixed.
+    """The sum of numbers with units, in the smallest of their units. None if rows and time are mixed.
 
     >>> add_up([(Decimal(1), "hours"), (Decimal(30), "minutes")])
     (Decimal('90'), 'minutes')
@@ -68,7 +68,7 @@ def add_up(parts: list[tuple[Decimal, str]]) -> tuple[Decimal, str] | None:
 
 
 def plain(number: Decimal) -> str:
-    """A number as text, without an exponent and without idle zeros.
+    """A number as text, without an exponent and without zeros that say nothing.
 
     >>> plain(Decimal("1E+3")), plain(Decimal("0.50")), plain(Decimal("-0"))
     ('1000', '0.5', '0')

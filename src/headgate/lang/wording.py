@@ -1,4 +1,4 @@
-"""How an error is worded: what was expected, what was found, and where."""
+"""The words of an error: what was expected, what was found, and where."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LONGEST = 30
 #: What sqlglot says, and how we say it. The first pattern that fits is used.
 _WORDINGS = (
     (re.compile(r"Expected table name"), "expected a stream"),
-    (re.compile(r".*CTE"), "expected name AS (SELECT ...) and a SELECT behind WITH"),
+    (re.compile(r".*CTE"), "expected name AS (SELECT ...) and a SELECT after WITH"),
     (re.compile(r"Invalid expression"), "expected the end of the statement"),
     (re.compile(r"Required (?:keyword|argument)"), "expected an expression"),
     (re.compile(r"(?:Expecting|Expected) (.+)", re.DOTALL), r"expected \1"),
@@ -32,7 +32,7 @@ def worded(message: str, found: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A piece of the user's text as it is shown in a message: on one line, and not too long.
+    """A piece of the user's text for a message: on one line, and not too long.
 
     >>> quoted("month")
     "'month'"

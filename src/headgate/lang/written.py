@@ -1,7 +1,7 @@
-"""Expressions as they were written: where each stands in the user's text, and that text with other parts put in.
+"""Expressions as they were written: where each stands in the user's text, and that text with parts replaced.
 
-sqlglot reads many functions as others that mean about the same: `log10(x)` as `log(10, x)`. Spark gets the text that
-the user wrote, in which only what the planner has replaced (names, aggregates, keys) is exchanged.
+sqlglot reads many functions as others that mean about the same: `log10(x)` as `log(10, x)`. So Spark gets the text that
+the user wrote. Only what the planner has replaced (names, aggregates, keys) is exchanged in it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from sqlglot import exp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: The way from a node to one below it: for each step the argument, and the place in it where it is a list.
+#: The path from a node to one below it: for each step the argument, and the place in it if it is a list.
 Path = tuple[tuple[str, int | None], ...]
 
 _SPAN, _WRITTEN, _PART = "headgate_span", "headgate_written", "headgate_part"
-#: What can stand in the place of a column without parentheses around it.
+#: What can replace a column without parentheses around it.
 _ATOMS = (exp.Column, exp.Dot, exp.Paren, exp.Literal, exp.Null, exp.Boolean, exp.Func, exp.Case, exp.Alias)
 _OPERATIONS = (exp.Binary, exp.Unary, exp.Predicate, exp.Between, exp.In, exp.Interval)
 
@@ -31,22 +31,22 @@ class Cut:
     slots: tuple[Path, ...]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Cut:
-        return self  # It never changes, and trees are copied often.
+        return self  # It never changes, and trees are copied often, so copies share it.
 
 
 def spans(node: exp.Expr, start: int, end: int) -> None:
-    """Takes note of where a node stands in the text. What is known already stays: the first to say so knows best."""
+    """Notes where a node stands in the text. The first note stays: it is the best."""
     node.meta.setdefault(_SPAN, (start, end))
 
 
 def start_of(node: exp.Expr) -> int | None:
-    """Where the text of a node starts, if that is known."""
+    """Where the text of a node starts, if known."""
     span = node.meta_get(_SPAN)
     return None if span is None else int(span[0])
 
 
 def keep_text(root: exp.Expr, sql: str) -> None:
-    """Gives each node of a tree that was just read from a text its own part of it."""
+    """Gives each node of a new tree its own part of the text that the tree was read from."""
     nodes = list(root.walk())
     for node in nodes:
         if isinstance(node, exp.Column) and node.meta_get(_SPAN) is None:
@@ -63,7 +63,7 @@ def keep_text(root: exp.Expr, sql: str) -> None:
 
 
 def text_of(node: exp.Expr, render: Callable[[exp.Expr], str]) -> str | None:
-    """The text of a node as it was written, with what is now below it rendered; None if it has none."""
+    """The text of a node as it was written, with the nodes that are now below it rendered. None if it has no text."""
     written = node.meta_get(_WRITTEN)
     if not isinstance(written, Cut):
         return None
@@ -78,7 +78,7 @@ def text_of(node: exp.Expr, render: Callable[[exp.Expr], str]) -> str | None:
 
 
 def is_named(field: exp.PropertyEQ) -> bool:
-    """Whether a field of struct() or named_struct() has a name of its own, and is not called as its column is."""
+    """Whether a field of struct() or named_struct() has a name of its own, other than the name of its column."""
     call = field.parent.meta_get(_WRITTEN) if field.parent is not None else None
     if not isinstance(call, Cut) or call.pieces[0].lower().startswith("named_struct"):
         return True
@@ -88,19 +88,19 @@ def is_named(field: exp.PropertyEQ) -> bool:
 
 
 def _is_loose(node: exp.Expr) -> bool:
-    """Whether a node that was put in might be torn apart by the operators around it."""
+    """Whether the operators around a new node might tear it apart."""
     return node.meta_get(_WRITTEN) is None and isinstance(node, _OPERATIONS) and not isinstance(node, _ATOMS)
 
 
 def _place_by_names(column: exp.Column) -> None:
-    """Finds a column that is the beginning of something longer by its names: sqlglot knows where each of them is."""
+    """Finds a column that is the beginning of something longer. It goes by the names: sqlglot knows where each is."""
     ends = [name.meta_get(end) for name, end in ((column.parts[0], "start"), (column.parts[-1], "end"))]
     if None not in ends:
         spans(column, ends[0], ends[1] + 1)
 
 
 def _drop_doubles(node: exp.Expr) -> None:
-    """Leaves a text to the outermost of the nodes that it stands for: of NOT and IS, to which `a IS NOT NULL` is."""
+    """Leaves a text to the outermost of the nodes that share it: `a IS NOT NULL` belongs to NOT, not to IS."""
     span = node.meta_get(_SPAN)
     for _, _, child in _below(node, ()) if span is not None else ():
         if child.meta_get(_SPAN) == span:
@@ -123,7 +123,7 @@ def _cut(node: exp.Expr, sql: str) -> Cut | None:
 
 
 def _below(node: exp.Expr, path: Path) -> Iterator[tuple[tuple[int, int] | None, Path, exp.Expr]]:
-    """The nearest nodes below a node whose place in the text is known, and columns where it is not."""
+    """The nearest nodes below a node with a known place in the text, and columns without one."""
     for key, value in node.args.items():
         several = isinstance(value, list)
         for i, child in enumerate(value if several else [value]):
@@ -137,7 +137,7 @@ def _below(node: exp.Expr, path: Path) -> Iterator[tuple[tuple[int, int] | None,
 
 
 def _follow(node: exp.Expr, path: Path) -> exp.Expr | None:
-    """The node at the end of a path, unless one on the way has been exchanged for another."""
+    """The node at the end of a path, unless a node on the path has been exchanged for another."""
     *before, last = path
     for step in before:
         found = _step(node, step)

@@ -1,4 +1,4 @@
-"""Logical plans: what a query computes, its names and types checked, and how it is best computed."""
+"""Plans: what a query computes, with names and types checked, and how it is best computed."""
 
 from headgate.plan.logical.bind import bind
 from headgate.plan.logical.catalog import Catalog

@@ -1,4 +1,4 @@
-"""The reference evaluator: naive, over Python lists, and right by inspection."""
+"""The reference evaluator: plain and slow, over Python lists, so that a reader can see that it is right."""
 
 from headgate.reference.evaluator import evaluate, run
 

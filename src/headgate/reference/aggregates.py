@@ -1,4 +1,4 @@
-"""The aggregates by their definitions: over the whole list of values, with nothing shared or merged."""
+"""The aggregates by their definitions, over the whole list of values. Nothing is shared or merged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 
 
 def aggregate(call: Call, rows: Sequence[Row], attribute: str | None) -> Any:
-    """The answer of a call over these tuples; `attribute` orders them in time for first and last."""
+    """The answer of a call over these tuples. `first` and `last` go by the order of `attribute`."""
     counted = [row for row in rows if call.where is None or truth(call.where, row)]
     if not call.arguments:
         return _user(call, [()] * len(counted)) if isinstance(call.function, UserAggregate) else len(counted)
@@ -47,7 +47,7 @@ def aggregate(call: Call, rows: Sequence[Row], attribute: str | None) -> Any:
 
 
 def order_key(value: Any) -> tuple[bool, bool, Any]:
-    """What Spark's order of values compares: NULL comes first, NaN last.
+    """The key to sort values as Spark does: NULL first, NaN last.
 
     >>> sorted([2.0, math.nan, None, -1.0], key=order_key)
     [None, -1.0, 2.0, nan]
@@ -57,7 +57,7 @@ def order_key(value: Any) -> tuple[bool, bool, Any]:
 
 
 def _by(pairs: list[tuple[Any, Any]], smallest: bool) -> Any:
-    # A tie is settled by the value, NULL before all others, as the order of arrival means nothing.
+    # The order of arrival means nothing, so the value settles a tie; NULL comes before all others.
     ordered = sorted(((o, v) for o, v in pairs if o is not None), key=lambda p: (order_key(p[0]), order_key(p[1])))
     return None if not ordered else ordered[0 if smallest else -1][1]
 
@@ -73,7 +73,7 @@ def _user(call: Call, arguments: Sequence[tuple[Any, ...]]) -> Any:
 
 
 def _same(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    # NaN is equal to NaN here, though not in Python.
+    # NaN equals NaN here, unlike in Python.
     return tuple("NaN" if isinstance(v, float) and math.isnan(v) else v for v in values)
 
 
@@ -113,7 +113,7 @@ def _root(function: Callable[[Sequence[Any]], float | None]) -> Callable[[Sequen
 
 
 def _quantile(values: Sequence[Any], fraction: Fraction) -> float:
-    """The value at this fraction of the way through the ordered values, between two of them in proportion."""
+    """The value at this fraction of the way through the ordered values, interpolated between two of them."""
     ordered = sorted(values, key=order_key)
     place = fraction * (len(ordered) - 1)
     low, high = ordered[math.floor(place)], ordered[math.ceil(place)]

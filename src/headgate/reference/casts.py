@@ -1,4 +1,4 @@
-"""Conversions between types as Spark's CAST does them in ANSI mode; what does not fit is a ValueError."""
+"""Conversions between types, as Spark's CAST does them in ANSI mode. What does not fit is a ValueError."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
 
 DECIMALS = Context(prec=38, rounding=ROUND_HALF_UP)
-"""Decimal arithmetic with as many digits as Spark's widest decimal."""
+"""Decimal arithmetic with the digits of Spark's widest decimal."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -48,7 +48,7 @@ def cast(value: Any, to: exp.DataType) -> Any:
 
 
 def to_integer(value: Any, bits: int = 64) -> int:
-    """Give a whole number of so many bits: fractions are cut off, times count seconds since the epoch.
+    """Give a whole number of so many bits. Fractions are cut off, and times count seconds since the epoch.
 
     >>> to_integer(-2.7), to_integer(True), to_integer(" 42 ")
     (-2, 1, 42)
@@ -64,7 +64,7 @@ def to_integer(value: Any, bits: int = 64) -> int:
 
 
 def to_double(value: Any) -> float:
-    """Give a double; times count seconds since the epoch.
+    """Give a double. Times count seconds since the epoch.
 
     >>> to_double("1.5e3"), to_double(datetime(1970, 1, 1, 0, 1))
     (1500.0, 60.0)
@@ -93,7 +93,7 @@ def to_single(value: Any) -> float:
 
 
 def to_decimal(value: Any, precision: int, scale: int) -> Decimal:
-    """Give a decimal with `scale` digits behind the point, rounded half up, and at most `precision` in all.
+    """Give a decimal with `scale` digits after the point, rounded half up, and at most `precision` in all.
 
     >>> to_decimal(2.345, 10, 2), to_decimal("7", 10, 1)
     (Decimal('2.35'), Decimal('7.0'))
@@ -110,7 +110,7 @@ def to_decimal(value: Any, precision: int, scale: int) -> Decimal:
 
 
 def to_boolean(value: Any) -> bool:
-    """Give a truth value: of a number, whether it is not zero; of a text, what the word says.
+    """Give a truth value. A number is true if it is not zero; a text says it in a word.
 
     >>> to_boolean("Yes"), to_boolean(0)
     (True, False)
@@ -124,7 +124,7 @@ def to_boolean(value: Any) -> bool:
 
 
 def to_timestamp(value: Any) -> datetime:
-    """Give a time in UTC, without a zone attached; numbers are seconds since the epoch.
+    """Give a time in UTC, without a zone. Numbers are seconds since the epoch.
 
     >>> to_timestamp("2024-05-01 12:00:00+02:00"), to_timestamp(90)
     (datetime.datetime(2024, 5, 1, 10, 0), datetime.datetime(1970, 1, 1, 0, 1, 30))
@@ -139,7 +139,7 @@ def to_timestamp(value: Any) -> datetime:
 
 
 def to_date(value: Any) -> datetime:
-    """Give the midnight that the day of a time begins with: the reference has no type of its own for dates.
+    """Give the midnight at which the day of a time begins. The reference has no type of its own for dates.
 
     >>> to_date("2024-05-01 12:30:00")
     datetime.datetime(2024, 5, 1, 0, 0)

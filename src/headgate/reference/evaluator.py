@@ -1,6 +1,6 @@
-"""The reference evaluator: every query straight from its definition, over Python lists. It is the oracle; keep it slow.
+"""The reference evaluator: every query by its definition, over Python lists. It is the oracle; keep it plain and slow.
 
-A tuple is a dict from column name to value; times are naive datetimes in UTC.
+A tuple is a dict from column name to value. Times are datetimes in UTC, without a zone.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def evaluate(
     tables: Collection[str] = (),
     **streams: Sequence[Row],
 ) -> list[Row]:
-    """The answer of a query over lists of tuples; `tables` names those that are tables.
+    """The answer of a query over lists of tuples. `tables` names the lists that are tables.
 
-    `schemas` gives the Spark types of a stream's columns, to check them.
+    `schemas` has the Spark types of a stream's columns, if they are to be checked.
 
     >>> bids = [{"price": 5, "ts": 1}, {"price": 7, "ts": 2}]
     >>> evaluate("SELECT max(price) AS top [RANGE 2, SLIDE 2, WA ts] FROM bids", bids=bids)
@@ -140,14 +140,14 @@ def _aggregate(node: Aggregate, streams: Streams) -> list[Row]:
         everything = _placed(run(unfiltered(node.input), streams), attribute)
         whole = Landmark(window.slide, attribute, window.origin)
         ids: Sequence[Any] = whole.windows(everything)
-        window = whole  # Over anything but rows, a partition is only one more key.
+        window = whole  # Except over rows, a partition is only one more key.
     else:
         ids = window.windows(placed)
     answers = []
     for w in ids:
         start, end = window.bounds(w)
         extent = [t["_row"] for t in window.extent(w, placed)]
-        if not extent:  # A landmark query has ids for tuples that its filter takes away.
+        if not extent:  # Tuples that the filter takes away still count for the ids of a landmark query.
             continue
         bounds = {
             WINDOW_START: _unplaced(start, rows, attribute),
@@ -170,7 +170,7 @@ def _groups(node: Aggregate, rows: Sequence[Row]) -> list[Row]:
 
 
 def place(value: Any) -> Number | None:
-    """The place of a value on the axis of a window: a time in microseconds since the epoch, a number exactly.
+    """The place of a value on the axis of a window. Times are microseconds since the epoch, numbers are exact.
 
     >>> place(datetime(1969, 12, 31, 23, 59, 59)), place(0.1)
     (-1000000, Fraction(1, 10))

@@ -1,4 +1,4 @@
-"""The scalar functions of Spark SQL that the reference knows, over values that are not NULL."""
+"""The scalar functions of Spark SQL that the reference evaluator knows, over values that are not NULL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNITS = {
     "DAY": timedelta(days=1),
     "WEEK": timedelta(weeks=1),
 }
-"""The units of fixed length: not the month and the year, which no window of ours is counted in."""
+"""The units of fixed length. Months and years are not among them."""
 
 
 def interval(count: str, unit: str) -> timedelta:
@@ -69,14 +69,14 @@ def _whole(value: Any, rounding: str) -> Any:
 
 
 def round_half_up(value: Any, places: int = 0) -> Any:
-    """Give the value to so many digits behind the point, halves away from zero.
+    """Give the value to so many digits after the point, halves away from zero.
 
     >>> round_half_up(2.5), round_half_up(-0.125, 2), round_half_up(1250, -2)
     (3.0, -0.13, 1300)
     """
     if isinstance(value, float) and not math.isfinite(value):
         return value
-    # by the digits that are printed, so that 2.675 goes up although the double is a little below
+    # Goes by the digits that are printed: 2.675 goes up, although the double is a little below.
     digits = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     exponent = digits.as_tuple().exponent
     if isinstance(exponent, int) and exponent >= -places:
@@ -96,7 +96,7 @@ def sqrt(value: Any) -> float:
 
 
 def power(base: Any, exponent: Any) -> float:
-    """Give a power as a double, with infinities and NaN where they belong instead of errors.
+    """Give a power as a double: infinity or NaN where Python would raise an error.
 
     >>> power(2, 10), power(0, -1), power(-8, 0.5)
     (1024.0, inf, nan)
@@ -164,7 +164,7 @@ def length(value: Any) -> int:
 
 
 def substring(value: Any, start: int, count: int | None = None) -> str:
-    """Give `count` characters from position `start`, which counts from 1, or from the end if below zero.
+    """Give `count` characters from position `start`. It counts from 1, or from the end if it is below zero.
 
     >>> substring("abcde", 2, 3), substring("abcde", -2), substring("abcde", 0, 2), substring("abc", -5, 3)
     ('bcd', 'de', 'ab', 'a')
@@ -188,7 +188,7 @@ def trim(value: Any, position: str, characters: str = " ") -> str:
 
 
 def like(value: Any, pattern: str, escape: str = "\\", *, ignore_case: bool = False) -> bool:
-    """Give whether the whole text fits a pattern: % is any text, _ any character, behind `escape` themselves.
+    """Give whether the whole text fits a pattern: % is any text, _ any character; after `escape`, themselves.
 
     >>> like("headgate", "head%"), like("a_b", "a!_b", "!"), like("axb", "a!_b", "!")
     (True, True, False)
@@ -201,7 +201,7 @@ def like(value: Any, pattern: str, escape: str = "\\", *, ignore_case: bool = Fa
 
 
 def truncate_time(value: Any, unit: str) -> datetime:
-    """Give the beginning of the unit (second, minute, hour, day) that a time is in.
+    """Give the start of the unit (second, minute, hour, day) that a time is in.
 
     >>> truncate_time(datetime(2024, 5, 1, 12, 34, 56), "HOUR")
     datetime.datetime(2024, 5, 1, 12, 0)
@@ -211,7 +211,7 @@ def truncate_time(value: Any, unit: str) -> datetime:
 
 
 def since_epoch(value: Any, unit: str) -> int:
-    """Give how many whole units a time is past the epoch, less than zero before it.
+    """Give how many whole units a time is past the epoch. Before the epoch it is below zero.
 
     >>> since_epoch(datetime(1970, 1, 1, 0, 1), "SECOND"), since_epoch(datetime(1969, 12, 31), "SECOND")
     (60, -86400)

@@ -1,9 +1,9 @@
-"""The most results that shedding could leave of a join, given the whole input at once: what planners are measured by.
+"""The most results that shedding could leave of a join, if all input were known. Planners are measured by this.
 
-Two problems, for tuples that are dropped or taken whole (both tuples of a result are paid for), and for tuples that may
-probe without being kept (only the earlier one is). The first is hard, and solved exactly for small inputs only; after
-Ayad et al., Approximating streaming window joins under CPU limitations, there is a greedy heuristic for it. The second
-is easy, and never gives less.
+There are two problems. In the first, tuples are dropped or taken whole, so both tuples of a result are paid for. It is
+hard, and solved exactly for small inputs only; there is a greedy heuristic after Ayad et al., Approximating streaming
+window joins under CPU limitations. In the second, tuples may look for others without being kept, so only the earlier
+tuple is paid for. It is easy, and never gives less.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Arrival(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A result of the join, by the numbers of its tuples in their streams, and whether the left one is the earlier."""
+    """A result of the join: the numbers of its tuples in their streams, and whether the left one is the earlier."""
 
     left: int
     right: int
@@ -42,7 +42,7 @@ class Pair(NamedTuple):
 
 
 def pairs(lefts: Sequence[Arrival], rights: Sequence[Arrival], left_window: Number, right_window: Number) -> list[Pair]:
-    """All results of `L [RANGE left_window], R [RANGE right_window]` with equal keys; of equal times, left is first.
+    """All results of `L [RANGE left_window], R [RANGE right_window]` with equal keys. Of equal times, left is first.
 
     >>> pairs([Arrival(0, "a"), Arrival(5, "a")], [Arrival(3, "a"), Arrival(3, None)], left_window=4, right_window=1)
     [Pair(left=0, right=0, left_first=True)]
@@ -56,7 +56,7 @@ def pairs(lefts: Sequence[Arrival], rights: Sequence[Arrival], left_window: Numb
 
 
 def most_of_whole_tuples(results: Sequence[Pair], update: float, result: float, budget: float) -> int:
-    """The most results if both tuples of each have to be paid for: exact, by integer programming. For small inputs.
+    """The most results if both tuples of each are paid for. Exact, by integer programming; for small inputs.
 
     >>> star = [Pair(0, 0, True), Pair(0, 1, True), Pair(1, 2, True)]
     >>> most_of_whole_tuples(star, update=1.0, result=1.0, budget=5.0)
@@ -82,9 +82,9 @@ def most_of_whole_tuples(results: Sequence[Pair], update: float, result: float, 
 
 
 def greedy_of_whole_tuples(results: Sequence[Pair], update: float, result: float, budget: float) -> int:
-    """The results that the greedy heuristic finds: connected components with the most results for their cost first.
+    """The results of the greedy heuristic: it takes the connected components with the most results for their cost.
 
-    Of the first component that does not fit, the results whose tuples are shared by the most others are taken.
+    Of the first component that does not fit, it takes the results whose tuples the most others share.
 
     >>> star = [Pair(0, 0, True), Pair(0, 1, True), Pair(1, 2, True)]
     >>> greedy_of_whole_tuples(star, update=1.0, result=1.0, budget=5.0)
@@ -100,9 +100,9 @@ def greedy_of_whole_tuples(results: Sequence[Pair], update: float, result: float
 
 
 def most_by_keeping(results: Sequence[Pair], update: float, result: float, budget: float) -> int:
-    """The most results if only the earlier tuple of each has to be kept: exact, for inputs of any size.
+    """The most results if only the earlier tuple of each is kept. Exact, for inputs of any size.
 
-    So many results come from the fewest kept tuples if those are the ones that later tuples match most often.
+    The fewest kept tuples give so many results if they are those that later tuples match most often.
 
     >>> star = [Pair(0, 0, True), Pair(0, 1, True), Pair(1, 2, True)]
     >>> most_by_keeping(star, update=1.0, result=1.0, budget=5.0)
@@ -120,7 +120,7 @@ def most_by_keeping(results: Sequence[Pair], update: float, result: float, budge
 
 
 def _components(results: Sequence[Pair]) -> list[list[Pair]]:
-    """The results by connected component of the graph that they are the edges of."""
+    """The results by connected component. Tuples are the nodes of the graph, results its edges."""
     if not results:
         return []
     lefts = 1 + max(pair.left for pair in results)

@@ -1,4 +1,4 @@
-"""The value of a scalar SQL expression for one row, by Spark's rules in ANSI mode: a walk of the tree."""
+"""The value of a scalar SQL expression for one row, by Spark's rules in ANSI mode. It walks the tree."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def evaluate(expression: exp.Expr, row: Row) -> Any:
 
 
 def truth(expression: exp.Expr, row: Row) -> bool:
-    """Give whether a predicate holds for a row; where it is unknown, it does not.
+    """Give whether a predicate holds for a row. If it is unknown, it does not.
 
     >>> import sqlglot
     >>> [truth(sqlglot.parse_one("n > 1", dialect="spark"), {"n": n}) for n in (2, 1, None)]
@@ -57,7 +57,7 @@ def _strict(node: exp.Expr, row: Row) -> Any:
 
 
 def _call(node: exp.Expr, function: Callable[..., Any], *args: Any) -> Any:
-    """Give function(*args), NULL if one of them is, with the errors of Python as ours, about this node."""
+    """Give function(*args), or NULL if an argument is NULL. Errors of Python become ours, about this node."""
     if any(arg is None for arg in args):
         return None
     try:
@@ -70,7 +70,7 @@ def _call(node: exp.Expr, function: Callable[..., Any], *args: Any) -> Any:
         raise Error(f"cannot evaluate {node.sql('spark')} for {given}: {error}") from error
 
 
-# Forms: each decides for itself which of its parts it evaluates, and what NULL means.
+# Each of these forms decides which of its parts it evaluates, and what NULL means.
 
 
 def _literal(node: exp.Literal, _row: Row) -> Any:
@@ -83,7 +83,7 @@ def _literal(node: exp.Literal, _row: Row) -> Any:
 
 
 def _column(node: exp.Column, row: Row) -> Any:
-    """Give the value of a column; of `a.b`, the field b of the struct a, since columns have no qualifiers."""
+    """Give the value of a column. `a.b` is the field b of the struct a: columns have no qualifiers here."""
     first, *fields = (part.name for part in node.parts)
     if first not in row:
         raise BindError(f"there is no column {first}: the row has {', '.join(row)}")
@@ -189,7 +189,7 @@ def _nullif(node: exp.Nullif, row: Row) -> Any:
 
 
 def _extreme(node: exp.Greatest | exp.Least, row: Row) -> Any:
-    """Give the greatest or least of the values; NULLs are passed over."""
+    """Give the greatest or least of the values, without the NULLs."""
     sign = 1 if isinstance(node, exp.Greatest) else -1
     best = None
     for choice in (node.this, *node.expressions):
@@ -200,7 +200,7 @@ def _extreme(node: exp.Greatest | exp.Least, row: Row) -> Any:
 
 
 def _cast(node: exp.Cast | exp.TryCast, row: Row) -> Any:
-    # in this dialect CAST is parsed as a TryCast too: only `safe` tells that TRY_CAST was written
+    # This dialect parses CAST as a TryCast too. Only `safe` tells that TRY_CAST was written.
     value = evaluate(node.this, row)
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""The operators and functions that are NULL whenever an argument is: which function computes which node."""
+"""The operators and functions that are NULL if an argument is, and what computes each of them."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ STRICT: dict[type[exp.Expr], tuple[Callable[..., Any], tuple[str, ...]]] = {
     exp.UnixMillis: (partial(functions.since_epoch, unit="MILLISECOND"), ("this",)),
     exp.UnixSeconds: (partial(functions.since_epoch, unit="SECOND"), ("this",)),
 }
-"""The function of a node, and the names of the node's parts that are its arguments, in order."""
+"""The function of a node, and the parts of the node that are its arguments, in order."""
 
 NAMED: dict[str, Callable[..., Any]] = {
     "timestamp_micros": partial(functions.from_epoch, unit="MICROSECOND"),
     "timestamp_millis": partial(functions.from_epoch, unit="MILLISECOND"),
     "timestamp_seconds": partial(functions.from_epoch, unit="SECOND"),
 }
-"""Functions that sqlglot knows by name only."""
+"""Functions that sqlglot knows only by their names."""

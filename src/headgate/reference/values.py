@@ -42,7 +42,7 @@ def _towards(value: Any, other: Any) -> Any:
 
 
 def compare(a: Any, b: Any) -> int:
-    """Give -1, 0 or 1 as `a` is less than, equal to or greater than `b`; NaN is equal to itself and greatest.
+    """Give -1, 0 or 1 as `a` is less than, equal to or greater than `b`. NaN equals itself and is the greatest.
 
     >>> compare(1, 1.5), compare(float("nan"), float("nan")), compare(float("inf"), float("nan"))
     (-1, 0, -1)
@@ -69,7 +69,7 @@ def add(a: Any, b: Any) -> Any:
 
 
 def subtract(a: Any, b: Any) -> Any:
-    """Give a - b; of two times, the interval between them.
+    """Give a - b. For two times, it is the interval between them.
 
     >>> subtract(Decimal("1.5"), 1)
     Decimal('0.5')
@@ -107,7 +107,7 @@ def absolute(value: Any) -> Any:
 
 
 def divide(a: Any, b: Any) -> Any:
-    """Give a / b: a decimal if a decimal is among them and no double, and a double otherwise.
+    """Give a / b: a decimal if one of them is a decimal and none is a double, else a double.
 
     Decimals keep 38 digits, where Spark rounds to a scale that it derives from the declared types.
 
@@ -149,9 +149,9 @@ def remainder(a: Any, b: Any) -> Any:
 
 
 def _operands(a: Any, b: Any) -> tuple[Any, Any]:
-    """Give both aligned, and both decimals if one is."""
+    """Give both values aligned, and both as decimals if one is a decimal."""
     a, b = aligned(a, b)
-    # Python would add texts and truth values, where Spark has no such arithmetic
+    # Python would add texts and truth values. Spark has no such arithmetic.
     if isinstance(a, str | bool | list) or isinstance(b, str | bool | list):
         raise TypeError("not numbers")
     if isinstance(a, int) and isinstance(b, Decimal):
@@ -162,6 +162,6 @@ def _operands(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _refuse_zero(divisor: Any) -> None:
-    # by hand, because Python's decimals raise another error for 0 / 0
+    # By hand, because Python's decimals raise another error for 0 / 0.
     if divisor == 0:
         raise ZeroDivisionError

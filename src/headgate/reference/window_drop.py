@@ -1,9 +1,9 @@
-"""Window drop as its authors have it: fates are marked on tuples, and aggregates read the marks. A yardstick only.
+"""Window drop as its authors have it: tuples carry the fates, and aggregates read them. It is only a yardstick.
 
 After Tatbul and Zdonik, Window-aware load shedding. The drop operator marks where each unit of the input begins, and
 drops tuples that no kept unit reaches. An aggregate opens only windows that a mark allows, and passes marks on to the
-next one. A mark whose own tuple is gone, or is not there, is carried by a fake tuple, which has nothing else. Times are
-whole numbers from 0 on, and streams are in order.
+next one. If the tuple of a mark is gone, or never was, a fake tuple carries the mark. Times are whole numbers from 0
+on, and streams are in order.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 from headgate.windows import Sliding
 
 UNMARKED, DISALLOWED = -1, 0
-"""What a mark says that allows no window. One that does is the time up to which tuples have to be kept for it."""
+"""Marks that allow no window. Any other mark is the time up to which the tuples of its window have to be kept."""
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A tuple with its mark. A fake one only carries the mark."""
+    """A tuple with its mark. A fake tuple has only the mark."""
 
     time: int
     value: Any = None
@@ -29,7 +29,7 @@ class Marked:
 
 
 def window_drop(tuples: Sequence[Marked], grid: Sliding, end: int, kept: Callable[[int], bool]) -> list[Marked]:
-    """Give the tuples below `end` with the fates of units marked on them, without those that no kept unit reaches.
+    """Give the tuples below `end`, marked with the fates of units, without those that no kept unit reaches.
 
     >>> stream = window_drop([Marked(t, t) for t in range(9)], Sliding(4, 3, "ts"), 9, kept=lambda start: start != 3)
     >>> [(t.time, t.mark) for t in stream]
@@ -47,7 +47,7 @@ def window_drop(tuples: Sequence[Marked], grid: Sliding, end: int, kept: Callabl
 
 
 def select(tuples: Sequence[Marked], predicate: Callable[[Any], bool]) -> list[Marked]:
-    """Give the tuples for which a predicate holds, and the marks of the others.
+    """Give the tuples for which a predicate holds, and fake ones for the marks of the others.
 
     >>> select([Marked(1, "a", mark=5), Marked(2, "b")], lambda value: value == "b")
     [Marked(time=1, value=None, mark=5, fake=True), Marked(time=2, value='b', mark=-1, fake=False)]
@@ -64,11 +64,11 @@ def aggregate(
     *,
     as_printed: bool = False,
 ) -> list[Marked]:
-    """Give the answers of the windows that the marks allow and that end at `end` or before, and the other marks.
+    """Give the answers of the allowed windows that end at `end` or before, and fake tuples for the other marks.
 
     A window without a mark, or with one that disallows it, is opened only if it begins where an allowed unit of a
-    later aggregate may need it. As printed, the rules then also move that place on to the end of the window. This
-    opens windows whose tuples are dropped, so it is left out here; a test shows what becomes of it.
+    later aggregate may need it. The rules as printed then also move that place on to the end of the window. That
+    opens windows whose tuples are dropped, so it is left out here. A test shows what would happen.
 
     >>> stream = window_drop([Marked(t, t) for t in range(9)], Sliding(3, 3, "ts"), 9, kept=lambda start: start != 3)
     >>> [(t.time, t.value) for t in aggregate(stream, Sliding(3, 3, "ts"), sum, end=9) if not t.fake]
@@ -95,7 +95,7 @@ def _begins(window: Sliding, time: int) -> bool:
 
 
 def _carried(time: int, mark: int, tuples: Sequence[Marked]) -> list[Marked]:
-    """The tuples of a time, the first of them with the mark; a fake one where there is none to carry it."""
+    """The tuples of one time, the first of them with the mark. Without any, a fake tuple carries it."""
     if tuples:
         return [replace(tuples[0], mark=mark), *tuples[1:]]
     return [Marked(time, mark=mark, fake=True)] if mark != UNMARKED else []

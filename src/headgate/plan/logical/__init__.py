@@ -1,1 +1,1 @@
-"""The logical plan: a query bound, checked and explained."""
+"""The logical plan: a query is bound, checked and explained here."""

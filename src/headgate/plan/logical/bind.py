@@ -1,4 +1,4 @@
-"""Binding: from the tree of a query's text to a logical plan, every name and type checked on the way."""
+"""Binding: from the tree of a query to a logical plan. Every name and type is checked on the way."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from headgate.plan.logical.scope import Item, Scope, column
 from headgate.plan.logical.select import Clauses, clauses_of, ctes_of
 from headgate.plan.logical.windowing import check_axis
 
-#: What a nested SELECT without an alias is called.
+#: The name of a nested SELECT without an alias.
 _NAMELESS = "_"
-#: The sides and kinds of joins that there are.
+#: The sides and kinds of joins that the language has.
 _SIDES, _KINDS = ("", "LEFT"), ("", "CROSS", "INNER", "OUTER")
 
 
@@ -97,7 +97,7 @@ def _with_ctes(ctes: Iterable[exp.CTE], catalog: Catalog) -> Catalog:
 
 
 def _renamed(node: Node, alias: exp.TableAlias | None) -> Node:
-    """The node with the names of columns that an alias gives: `AS s(a, b)`."""
+    """The node with its columns renamed by an alias: `AS s(a, b)`."""
     name, columns = alias_of(alias)
     if not columns:
         return node
@@ -109,7 +109,7 @@ def _renamed(node: Node, alias: exp.TableAlias | None) -> Node:
 
 
 def alias_of(alias: exp.TableAlias | None) -> tuple[str, list[str]]:
-    """The name that an alias gives, "" without one, and those that it gives the columns."""
+    """The name of an alias ("" without one), and the names that it gives to columns."""
     if alias is None:
         return "", []
     name, columns = opened(alias, "this", "columns")
@@ -119,7 +119,7 @@ def alias_of(alias: exp.TableAlias | None) -> tuple[str, list[str]]:
 
 
 def _window_of_the_only_stream(inputs: list[Input]) -> list[WindowClause]:
-    """Behind the only stream among tables, a clause is that of the aggregate."""
+    """With one stream among tables, the clause after the stream belongs to the aggregate."""
     streams = [i for i in inputs if not is_table(i.item.node)]
     if not streams:
         names = ", ".join(i.item.alias for i in inputs)
@@ -128,7 +128,7 @@ def _window_of_the_only_stream(inputs: list[Input]) -> list[WindowClause]:
 
 
 def _items(clauses: Clauses, scope: Scope) -> list[exp.Expr]:
-    """The select items, with * spelt out."""
+    """The select items, each * replaced by its columns."""
     items = [item.this if isinstance(item, Windowed) and item.this.is_star else item for item in clauses.items]
     return [part for item in items for part in (star(item, scope) if item.is_star else [item])]
 
@@ -212,7 +212,7 @@ def _union(members: list[Node]) -> Node:
 
 
 def _on_one_axis(union: Union, names: list[str]) -> Union:
-    """The union, if windows over what it progresses on hold the same of each of its inputs, which have these names."""
+    """The union of inputs with these names, if windows over its progress mean the same for each input."""
     for attribute in union.progress:
         inputs = zip(names, union.inputs, strict=True)
         check_axis([Field(f"{name}.{attribute}", node.types[attribute]) for name, node in inputs], "a UNION")
@@ -220,7 +220,7 @@ def _on_one_axis(union: Union, names: list[str]) -> Union:
 
 
 def _sides(union: exp.Union, catalog: Catalog) -> tuple[list[exp.Expr], Catalog]:
-    """The SELECTs of a union, and the catalog with what it names."""
+    """The SELECTs of a union, and the catalog with the queries that its WITH names."""
     left, right, with_ = opened(union, "this", "expression", "with_")
     catalog = _with_ctes(ctes_of(with_), catalog)
     if isinstance(left, exp.Union):

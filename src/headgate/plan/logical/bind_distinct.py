@@ -36,7 +36,7 @@ def bind_distinct(clauses: Clauses, scope: Scope, items: list[exp.Expr], clause:
     attribute, length = _range(clause, scope)
     columns = with_windows(without_rate(named_columns(items, scope.bind, scope.joined)), scope.node)
     keys = [Named(f"{_KEY}{i}", scope.bind(key)) for i, key in enumerate(_keys(on))]
-    # The place under the name that the answer gives it, so that it goes on to progress.
+    # The place has the name that the answer gives it, so that the answer progresses too.
     place = next((c.name for c in columns if c.expression == column(attribute)), None)
     hidden = keys if place else [*keys, Named(_AT, column(attribute))]
     below = Project(scope.node, (*columns, *hidden))
@@ -51,7 +51,7 @@ def _keys(on: exp.Expr) -> list[exp.Expr]:
 def _range(clause: WindowClause | None, scope: Scope) -> tuple[str, Number]:
     """What the range is measured on, and how long it is."""
     if clause is None or clause.range is None:
-        raise WindowError("DISTINCT ON needs a range behind its stream, as in FROM Main [RANGE 1 minute, WA ts]")
+        raise WindowError("DISTINCT ON needs a range after its stream, as in FROM Main [RANGE 1 minute, WA ts]")
     if clause.slide is not None or clause.tumbling or clause.rattr or clause.sattr or clause.pa:
         raise WindowError("the window of DISTINCT ON takes RANGE and WA only")
 

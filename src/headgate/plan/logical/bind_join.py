@@ -1,4 +1,4 @@
-"""Binding of joins: the window conditions that streams have to meet, and the tables that tuples are looked up in."""
+"""Binding of joins: the window conditions between streams, and the tables that tuples are looked up in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headgate.windows import Number
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a FROM with the window clause behind it; with `outer`, joined by LEFT JOIN on a condition."""
+    """One input of a FROM, and the window clause after it. With `outer`, it is joined by LEFT JOIN on a condition."""
 
     item: Item
     clause: WindowClause | None = None
@@ -35,9 +35,9 @@ class _Side:
 
 
 def bind_join(inputs: list[Input], predicates: list[exp.Expr]) -> Scope:
-    """The scope over the join of all inputs; each part of a predicate is tested as soon as its columns are there.
+    """The scope over the join of all inputs. Each part of a predicate is tested as soon as its columns exist.
 
-    Of more than two streams, every pair has to meet the window condition. Tables come behind them.
+    With more than two streams, every pair has to meet the window condition. Tables come after the streams.
     """
     streams, tables = [i for i in inputs if not is_table(i.item.node)], [i for i in inputs if is_table(i.item.node)]
     aliases = [i.item.alias for i in inputs]
@@ -66,7 +66,7 @@ def is_table(node: Node) -> bool:
 
 
 def _joined(streams: list[Input]) -> tuple[Node, list[Join | Lookup]]:
-    """The join of streams, and its steps. A single one needs no window."""
+    """The join of streams, and its steps. A single stream needs no window."""
     if len(streams) == 1:
         return qualified(streams[0].item).node, []
     streams, tumbling = _clauses(streams)
@@ -109,13 +109,13 @@ def _filtered(node: Node, parts: list[exp.Expr]) -> tuple[Node, list[exp.Expr]]:
 
 
 def _ready(node: Node, parts: list[exp.Expr]) -> tuple[list[exp.Expr], list[exp.Expr]]:
-    """The parts of a predicate whose columns a node has, and the others."""
+    """The parts of a predicate whose columns a node has, and the other parts."""
     ready = [p for p in parts if all(c.name in node.types for c in p.find_all(exp.Column))]
     return ready, [p for p in parts if p not in ready]
 
 
 def _clauses(inputs: list[Input]) -> tuple[list[Input], bool]:
-    """The inputs with a clause each, and whether the windows tumble: one TUMBLING at the end serves all."""
+    """The inputs with a clause each, and whether the windows tumble. One TUMBLING at the end serves all inputs."""
     *before, last = inputs
     if last.clause is not None and last.clause.tumbling and not any(i.clause for i in before):
         inputs = [replace(i, clause=last.clause) for i in inputs]

@@ -14,7 +14,7 @@ from headgate.plan.logical.spark_functions import FUNCTIONS, Kind
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that is not known: the nearest one, or all of them.
+    """A hint for an unknown name: the nearest known name, or all of them.
 
     >>> did_you_mean("scrIP", ["srcIP", "len"])
     'did you mean srcIP?'
@@ -26,7 +26,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The name that another is most likely a misspelling of, if there is one.
+    """The name that was most likely meant, if there is one.
 
     >>> nearest("cuont", ["sum", "count"])
     'count'
@@ -37,13 +37,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def names_read(query: exp.Expr) -> list[str]:
-    """What a query reads by name, each once, without the parts of its own that WITH names."""
+    """The names that a query reads from, each once, without those that its own WITH defines."""
     own = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
     return list(dict.fromkeys(t.name for t in query.find_all(exp.Table) if t.name.lower() not in own))
 
 
 class Catalog:
-    """The known streams by name, in any case of letters; `knows` tells of functions that only Spark has.
+    """The known streams by name, in upper or lower case. `knows` knows the functions that only Spark has.
 
     >>> Catalog([Source("Main", ())]).relation("main").name
     'Main'
@@ -54,7 +54,7 @@ class Catalog:
         self._knows = knows
 
     def relation(self, name: str) -> Node:
-        """The stream (or named SELECT) of this name, or a BindError that names the nearest."""
+        """The stream (or named SELECT) of this name. A BindError names the nearest if there is none."""
         try:
             return self._relations[name.lower()][1]
         except KeyError:
@@ -62,17 +62,17 @@ class Catalog:
             raise BindError(f"unknown stream {name}: {hint}") from None
 
     def extended(self, name: str, node: Node) -> Catalog:
-        """A catalog with one more relation, as WITH adds it for one SELECT."""
+        """A catalog with one more relation. WITH adds one so, for one SELECT."""
         more = Catalog((), self._knows)
         more._relations = {**self._relations, name.lower(): (name, node)}
         return more
 
     @property
     def functions(self) -> list[str]:
-        """The functions that an expression may hold, without any of the user's own in Spark."""
+        """The functions that an expression may hold, without those that the user registered in Spark."""
         spark = (name for name, kind in FUNCTIONS.items() if kind in (Kind.SCALAR, Kind.AGGREGATE))
         return [*spark, *aggregate_names()]
 
     def has_function(self, name: str) -> bool:
-        """Whether a function of this name, in lower case, is Spark's, ours, or known to who made the catalog."""
+        """Whether a function of this lower-case name is Spark's, ours, or known to the maker of the catalog."""
         return name in FUNCTIONS or name in aggregate_names() or self._knows(name)

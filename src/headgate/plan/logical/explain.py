@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from headgate.plan.logical import render as words
+from headgate.plan.logical import render
 from headgate.plan.logical.explain_aggregate import aggregate_lines
 from headgate.plan.logical.needed import inputs_needed
 from headgate.plan.logical.nodes import (
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from headgate.plan.logical.strategy import Strategy
 
 _NO_PROMISE = "no PROGRESS: nothing closes a window until it ends"
-#: Columns that the planner adds have names that begin so.
+#: The names of columns that the planner adds begin like this.
 _OWN = "_hg_"
 _WIDTH = 110
 _LABEL = 10
 
 
 def explain(node: Node, strategy: Strategy | None = None) -> str:
-    """The plan as an indented tree, one operator below the other, each with what matters about it.
+    """The plan as an indented tree: one operator below the other, each with what matters about it.
 
     >>> from headgate.lang import parse_query
     >>> from headgate.plan import Catalog, Field, bind
@@ -61,7 +61,7 @@ def explain(node: Node, strategy: Strategy | None = None) -> str:
 
 
 def explain_stream(name: str, source: str, promise: str, sinks: Iterable[str] = ()) -> str:
-    """A stream in a line: what it is read from, what its progress is promised to be, and where its bad tuples go.
+    """A stream in one line: what it is read from, what is promised about its progress, where its bad tuples go.
 
     >>> explain_stream("Main", "parquet", "PROGRESS ON ts ORDERED")
     'Stream Main from parquet, PROGRESS ON ts ORDERED'
@@ -72,7 +72,7 @@ def explain_stream(name: str, source: str, promise: str, sinks: Iterable[str] = 
 def explain_query(
     name: str, properties: Sequence[str], sinks: Iterable[str], plan: Node, strategy: Strategy | None = None
 ) -> str:
-    """A query as flows have it: its name, the properties of its WITH, where its answers go, and its plan."""
+    """A query of a flow: its name, the properties of its WITH, where its answers go, and its plan."""
     head = f"Query {name}" + (f" with {', '.join(properties)}" if properties else "")
     return "\n".join([head, *(f"  {sink}" for sink in sinks), explain(plan, strategy)])
 
@@ -89,7 +89,7 @@ def explain_sink(format_: str, place: str | None, output: str = "answers") -> st
 
 
 def _tree(node: Node, wanted: frozenset[str], strategy: Strategy | None, head: str, rail: str) -> Iterator[str]:
-    """The lines of a node and all below it; `head` stands before its first line, `rail` before the others."""
+    """The lines of a node and of all below it. `head` starts its first line, `rail` the others."""
     title, lines = _operator(node, wanted, strategy)
     stem = "│ " if node.inputs else "  "
     yield from _wrapped(title, head, rail + stem + " " * len("Project"))
@@ -102,17 +102,17 @@ def _tree(node: Node, wanted: frozenset[str], strategy: Strategy | None, head: s
 
 
 def _operator(node: Node, wanted: frozenset[str], strategy: Strategy | None) -> tuple[str, Iterable[tuple[str, str]]]:
-    """The title of a node, and the lines below it, each with its label."""
+    """The title of a node, and its lines, each with a label."""
     match node:
         case Source():
-            return f"Source {words.name(node.name)}", _source(node, wanted)
+            return f"Source {render.name(node.name)}", _source(node, wanted)
         case Filter(input=below, predicate=predicate):
-            return f"Filter {words.sql(predicate, below)}", ()
+            return f"Filter {render.sql(predicate, below)}", ()
         case Project(input=below, columns=columns):
-            if alias := words.renaming(node):
-                return f"As {words.name(alias)}", ()
+            if alias := render.renaming(node):
+                return f"As {render.name(alias)}", ()
             shown = [c for c in columns if c.name in wanted and not c.name.startswith(_OWN)]
-            return "Project " + ", ".join(words.named(c, below) for c in shown), ()
+            return "Project " + ", ".join(render.named(c, below) for c in shown), ()
         case Union(numbered=numbered):
             number = f", numbered by arrival as {ROW_NUM}" if numbered else ""
             return f"Union of {len(node.inputs)}, duplicates kept{number}", ()
@@ -128,47 +128,47 @@ def _operator(node: Node, wanted: frozenset[str], strategy: Strategy | None) -> 
 
 
 def _source(node: Source, wanted: frozenset[str]) -> Iterator[tuple[str, str]]:
-    needed = [f"{words.name(c.name)} {c.type}" for c in node.columns if c.name in wanted]
+    needed = [f"{render.name(c.name)} {c.type}" for c in node.columns if c.name in wanted]
     total = len(node.columns)
     share = f"all {total}" if len(needed) == total else f"{len(needed)} of {total}"
     yield "columns", f"{', '.join(needed) or 'none'} ({share})"
-    yield "progress", f"on {words.name(node.progressing)}" if node.progressing else "nothing promised"
+    yield "progress", f"on {render.name(node.progressing)}" if node.progressing else "nothing promised"
     if node.numbered:
         yield "numbered", f"by arrival, as {ROW_NUM}"
 
 
 def _join(node: Join) -> Iterator[tuple[str, str]]:
     for condition in node.conditions:
-        left, right = words.name(condition.left), words.name(condition.right)
+        left, right = render.name(condition.left), render.name(condition.right)
         match condition:
             case Band(before=before, after=after):
-                down, up = (words.length(n, condition.left, node.left) for n in (before, after))
+                down, up = (render.length(n, condition.left, node.left) for n in (before, after))
                 yield "window", f"{right} is at most {down} before {left}, and less than {up} after it"
                 yield "bounds", f"{left} - {down} <= {right} < {left} + {up}"
             case SameWindow(size=size):
-                yield "window", f"same tumbling window of {words.length(size, condition.left, node.left)}"
+                yield "window", f"same tumbling window of {render.length(size, condition.left, node.left)}"
                 yield "bounds", f"{left} and {right} lie between the same two multiples of it"
-    on = words.sql(node.predicate, node) if node.predicate is not None else "nothing else: all pairs in the window"
+    on = render.sql(node.predicate, node) if node.predicate is not None else "nothing else: all pairs in the window"
     yield "on", on
 
 
 def _lookup(node: Lookup) -> Iterator[tuple[str, str]]:
-    yield "table", ", ".join(words.name(f.name) for f in node.table.fields)
-    yield "on", words.sql(node.predicate, node) if node.predicate is not None else "nothing: every row matches"
+    yield "table", ", ".join(render.name(f.name) for f in node.table.fields)
+    yield "on", render.sql(node.predicate, node) if node.predicate is not None else "nothing: every row matches"
     yield "others", "kept, with NULL for the columns of the table" if node.outer else "dropped"
 
 
 def _distinct(node: Distinct) -> Iterator[tuple[str, str]]:
     below = node.input
     assert isinstance(below, Project)
-    yield "keys", ", ".join(words.sql(c.expression, below.input) for c in below.columns if c.name in node.keys)
+    yield "keys", ", ".join(render.sql(c.expression, below.input) for c in below.columns if c.name in node.keys)
     at = next(c for c in below.columns if c.name == node.attribute)
-    length, place = words.length(node.range, node.attribute, node), words.sql(at.expression, below.input)
-    yield "range", f"a tuple less than {length} of {place} behind another is a duplicate"
+    length, place = render.length(node.range, node.attribute, node), render.sql(at.expression, below.input)
+    yield "range", f"a tuple less than {length} of {place} after another is a duplicate"
 
 
 def _wrapped(text: str, first: str, other: str) -> list[str]:
-    """A text in lines of a readable width, broken between words; its own indent holds for all of them."""
+    """A text in lines of a readable width, broken between render. All lines keep its indent."""
     other += " " * (len(text) - len(text.lstrip()))
     return textwrap.wrap(
         text,

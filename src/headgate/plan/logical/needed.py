@@ -1,4 +1,4 @@
-"""The columns that a plan really needs: from those of its answer down to those of its streams."""
+"""The columns that a plan needs, from its answer down to its streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def inputs_needed(node: Node, wanted: Iterable[str]) -> tuple[frozenset[str], ...]:
-    """For each input of a node, the columns it has to give, so that the node can give those wanted of it.
+    """For each input of a node, the columns that it must have, so that the node has those wanted of it.
 
     >>> from headgate.plan.logical.nodes import Field, Source
     >>> main = Source("Main", (Field("ts", "int"), Field("len", "int"), Field("flags", "string")))
@@ -29,7 +29,7 @@ def inputs_needed(node: Node, wanted: Iterable[str]) -> tuple[frozenset[str], ..
         case Project(columns=columns):
             return (columns_of(c.expression for c in columns if c.name in wanted),)
         case Union(inputs_=inputs):
-            # The sides are matched by position, and each may have names of its own.
+            # Inputs are matched by position, and each may have names of its own.
             places = [i for i, field in enumerate(inputs[0].fields) if field.name in wanted]
             return tuple(frozenset(side.fields[i].name for i in places) for side in inputs)
         case Join(left=left, right=right, conditions=conditions, predicate=predicate):
@@ -44,7 +44,7 @@ def inputs_needed(node: Node, wanted: Iterable[str]) -> tuple[frozenset[str], ..
 
 
 def columns_of(expressions: Iterable[exp.Expr]) -> frozenset[str]:
-    """The names of all columns in some bound expressions.
+    """The names of all columns in these bound expressions.
 
     >>> sorted(columns_of([exp.column("a") + exp.column("b"), exp.column("a")]))
     ['a', 'b']

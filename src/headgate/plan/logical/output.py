@@ -1,4 +1,4 @@
-"""The columns of a query's answer: what they are called."""
+"""The columns of a query's answer, and their names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def name_of(item: exp.Expr) -> str:
 
 
 def star(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
-    """All columns that a * (or stream.*) stands for, without those that EXCEPT names."""
+    """All columns that a * (or stream.*) stands for, except those that EXCEPT names."""
     whole, qualifier = item, ""
     if isinstance(item, exp.Column):
         whole, qualifier = opened(item, "this", "table")
@@ -57,7 +57,7 @@ def star(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
 
 
 def named_columns(items: list[exp.Expr], bind: Callable[[exp.Expr], exp.Expr], joined: bool) -> tuple[Named, ...]:
-    """The output columns; where two sides of a join have a name in common, alias_name tells them apart."""
+    """The output columns. Where two sides of a join share a name, they are called alias_name."""
     names = [name_of(item) for item in items]
     clashes = {name for name, times in Counter(n.lower() for n in names).items() if times > 1}
     columns = []
@@ -73,7 +73,7 @@ def named_columns(items: list[exp.Expr], bind: Callable[[exp.Expr], exp.Expr], j
 
 
 def without_rate(columns: tuple[Named, ...]) -> tuple[Named, ...]:
-    """The columns, none of which is called as the sampling rate that an answer gets."""
+    """The columns, none of which may have the name of the sampling rate that each answer gets."""
     if any(c.name.lower() == SAMPLING_RATE for c in columns):
         raise BindError(
             f"an answer has a column {SAMPLING_RATE} of its own: give yours another name with AS, or leave it out,"
@@ -83,13 +83,13 @@ def without_rate(columns: tuple[Named, ...]) -> tuple[Named, ...]:
 
 
 def with_rate(columns: tuple[Named, ...], types: Mapping[str, str]) -> tuple[Named, ...]:
-    """The columns of tuples that are passed on: the rate at which they were sampled before is part of their own."""
+    """The columns of tuples that are passed on. The rate that they were sampled at before is part of their own rate."""
     rate = Named(SAMPLING_RATE, column(SAMPLING_RATE))
     return columns if rate in columns and types[SAMPLING_RATE] == "double" else without_rate(columns)
 
 
 def with_windows(columns: tuple[Named, ...], below: Node) -> tuple[Named, ...]:
-    """The columns with those of the window: an answer says which it is for, also when a query only passes it on."""
+    """The columns with those of the window. An answer names its window, even where a query only passes it on."""
     if not below.windowed:
         return columns
     named = {c.name.lower(): c for c in columns}

@@ -1,7 +1,7 @@
-"""The parts of a query's tree, opened one node at a time: what a node has and nobody asks for is refused by name.
+"""Opens a query's tree one node at a time. A part that a node has and nobody asks for is refused by its name.
 
-So nothing that a user writes is passed over, however much of SQL sqlglot comes to read: a part that the binder does
-not know is one that it does not ask for.
+So nothing that a user writes is passed over, however much of SQL sqlglot learns to read: the binder does not ask for a
+part that it does not know.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from sqlglot import exp
 
 from headgate.errors import BindError
 
-#: What the parts are called where sqlglot's own word would not be understood, and what to do instead.
+#: The names of parts, where sqlglot's own word would not be understood, and what to do instead.
 _SAID = {
     "all": "GROUP BY ALL: name the columns",
     "catalog": "a catalog before the name of a stream: streams have plain names",
     "cluster": "CLUSTER BY",
-    "columns": "names of columns behind an alias",
+    "columns": "names of columns after an alias",
     "cube": "GROUP BY with CUBE: write one query for each grouping",
     "db": "a database before the name of a stream: streams have plain names",
     "distinct": "UNION DISTINCT: a UNION keeps duplicates; find them with SELECT DISTINCT ON",
@@ -48,7 +48,7 @@ _SAID = {
 
 
 def opened(node: exp.Expr, *keys: str) -> tuple[Any, ...]:
-    """The parts of a node that are asked for, None where it has none; a BindError if it has any other.
+    """The parts of a node that are asked for, None where it lacks one. It is a BindError if it has any others.
 
     >>> from sqlglot import parse_one
     >>> opened(parse_one("SELECT a LIMIT 5"), "expressions")
@@ -67,7 +67,7 @@ def refused(what: str) -> BindError:
 
 
 def said(key: str, value: Any) -> str:
-    """What a part of a node is called by those who write it.
+    """The name of a part, as those who write SQL know it.
 
     >>> said("method", "NATURAL"), said("grouping_sets", [])
     ('NATURAL', 'GROUPING SETS: write one query for each grouping')

@@ -1,4 +1,4 @@
-"""A plan without the columns that nobody needs, so that they are neither read nor kept."""
+"""A plan without the columns that nobody needs. They are neither read nor kept."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from headgate.plan.logical.scope import column
 
 
 def pruned(node: Node, wanted: Iterable[str] | None = None) -> Node:
-    """The plan with no more columns below than those wanted of it need; all of its own by default.
+    """The plan without columns that the wanted ones do not need. By default, all of its own columns are wanted.
 
     >>> from headgate.plan.logical.nodes import Field
     >>> main = Source("Main", (Field("ts"), Field("len"), Field("flags")), progressing="ts")
     >>> [f.name for f in pruned(Project(main, (Named("bits", column("len")),))).input.fields]
     ['ts', 'len']
     """
-    # What an aggregate answers is made in one go, wanted or not.
+    # An aggregate makes all of its answer in one go, wanted or not.
     names = frozenset(node.types) if wanted is None or isinstance(node, Aggregate) else frozenset(wanted)
     if isinstance(node, Project):
-        names = names.union(node.progress)  # Without these nothing behind it would progress.
+        names = names.union(node.progress)  # Without these, nothing after it would progress.
     below = [pruned(i, needed) for i, needed in zip(node.inputs, inputs_needed(node, names), strict=True)]
     match node:
         case Source(columns=columns, progress=progress):
@@ -29,7 +29,7 @@ def pruned(node: Node, wanted: Iterable[str] | None = None) -> Node:
         case Project(columns=columns):
             return replace(node, input=below[0], columns=tuple(c for c in columns if c.name in names))
         case Union(inputs_=inputs):
-            # The sides are matched by position, so each has to have these columns and no others.
+            # Inputs are matched by position, so each must have these columns and no others.
             places = [i for i, field in enumerate(node.inputs_[0].fields) if field.name in names]
             sides = ([side.fields[i].name for i in places] for side in inputs)
             return replace(node, inputs_=tuple(_only(b, own) for b, own in zip(below, sides, strict=True)))

@@ -1,4 +1,4 @@
-"""Lengths and expressions as a person reads them."""
+"""Lengths, names and expressions as text for people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def length(value: Number, attribute: str, node: Node) -> str:
-    """A length on the axis of an attribute of the node: with the largest unit of time that leaves no rest.
+    """A length on the axis of an attribute of the node, in the largest unit of time that leaves no rest.
 
     >>> from headgate.plan.logical.nodes import Field, Source
     >>> main = Source("Main", (Field("ts", "timestamp"), Field("seq", "int")), numbered=True)
@@ -37,7 +37,7 @@ def length(value: Number, attribute: str, node: Node) -> str:
 
 
 def counted(times: int, things: str) -> str:
-    """A number of things, in the singular where there is one.
+    """A number of things; one thing is in the singular.
 
     >>> counted(1, "rows"), counted(2000, "windows")
     ('1 row', '2,000 windows')
@@ -46,7 +46,7 @@ def counted(times: int, things: str) -> str:
 
 
 def number(value: Number) -> str:
-    """A number in decimals, or as a fraction where those do not end.
+    """A number as a decimal, or as a fraction where the decimal does not end.
 
     >>> from fractions import Fraction
     >>> number(5), number(Fraction(1, 2)), number(Fraction(1, 3))
@@ -59,7 +59,7 @@ def number(value: Number) -> str:
 
 
 def name(column: str) -> str:
-    """The name of a column as SQL has it; that of a join's side keeps its dot.
+    """The name of a column in SQL. The name of a column of a join keeps its dot.
 
     >>> name("Main1.ts"), name("count(*)")
     ('Main1.ts', '`count(*)`')
@@ -71,7 +71,7 @@ def name(column: str) -> str:
 
 
 def sql(expression: exp.Expr, below: Node) -> str:
-    """A bound expression over the columns of the node below it, with aggregates spelt out.
+    """A bound expression over the columns of the node below it. Aggregates are spelt out.
 
     >>> from headgate.plan.logical.nodes import Source
     >>> sql(exp.column("Main1.len", quoted=True) > 100, Source("Main", ()))
@@ -85,13 +85,13 @@ def sql(expression: exp.Expr, below: Node) -> str:
         text, whole = stands_for.get(node.name, (name(node.name), True))
         if not (whole or node.parent is None or isinstance(node.parent, exp.Paren)):
             text = f"({text})"
-        return exp.var(text)  # It is printed as it is.
+        return exp.var(text)  # The name is printed as it is.
 
     return expression.copy().transform(readable).sql("spark", normalize_functions="lower")
 
 
 def shown(expression: exp.Expr) -> str:
-    """Any piece of a query, bound or not, for a message; cut where it gets long.
+    """Any piece of a query, bound or not, for a message. A long one is cut.
 
     >>> from headgate.lang import parse_query
     >>> shown(parse_query("SELECT sum(`len`) FROM Main").selects[0])
@@ -106,7 +106,7 @@ def shown(expression: exp.Expr) -> str:
 
 
 def named(item: Named, below: Node) -> str:
-    """A column of a projection: its expression, and its name where that is another.
+    """A column of a projection: its expression, and its name if that differs.
 
     >>> from headgate.plan.logical.nodes import Source
     >>> named(Named("n", exp.column("count")), Source("Main", ()))
@@ -117,7 +117,7 @@ def named(item: Named, below: Node) -> str:
 
 
 def call(item: Call, below: Node) -> str:
-    """An aggregate as the query has it.
+    """An aggregate as the query wrote it.
 
     >>> from headgate.aggregates import builtin
     >>> from headgate.plan.logical.nodes import Source
@@ -133,7 +133,7 @@ def call(item: Call, below: Node) -> str:
 
 
 def _spelt_out(below: Node) -> dict[str, tuple[str, bool]]:
-    """What the columns that the planner named stand for, and whether that needs no parentheses around it."""
+    """What each column named by the planner stands for, and whether it can do without parentheses."""
     while isinstance(below, Filter):
         below = below.input
     if not isinstance(below, Aggregate):
@@ -143,7 +143,7 @@ def _spelt_out(below: Node) -> dict[str, tuple[str, bool]]:
 
 
 def renaming(node: Project) -> str | None:
-    """The alias that a projection gives its input as a whole, as for the side of a join, or None.
+    """The alias that a projection gives to all of its input, as for the side of a join; else None.
 
     >>> from headgate.plan.logical.nodes import Field, Source
     >>> renaming(Project(Source("Main", (Field("ts"),)), (Named("m.ts", exp.column("ts")),)))

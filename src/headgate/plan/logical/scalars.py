@@ -1,4 +1,4 @@
-"""What an expression over one tuple may hold: all that Spark computes from the tuple alone, as it was written."""
+"""What an expression over one tuple may hold: all that Spark computes from this tuple alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headgate.plan.logical.spark_functions import FUNCTIONS, Kind
 if TYPE_CHECKING:
     from headgate.plan.logical.catalog import Catalog
 
-#: What goes inside the parentheses of an aggregate, or behind them, and nowhere else.
+#: What may stand in or after the parentheses of an aggregate, and nowhere else.
 _OF_AGGREGATES = {
     exp.Distinct: "DISTINCT",
     exp.Filter: "FILTER",
@@ -46,7 +46,7 @@ _NO_FUNCTION = "Spark has none of this name; register one of your own with spark
 
 
 def check_scalar(expression: exp.Expr, catalog: Catalog) -> None:
-    """Raises a BindError for what no expression may hold: subqueries, OVER, functions that are not known, and so on."""
+    """Raises a BindError for what no expression may hold: subqueries, OVER, unknown functions, and so on."""
     for node in expression.walk():
         if isinstance(node, exp.Query | exp.Exists):
             raise refused("a subquery in an expression: join the streams, or nest a SELECT in FROM")
@@ -69,7 +69,7 @@ def check_scalar(expression: exp.Expr, catalog: Catalog) -> None:
 
 
 def check_within(expression: exp.Expr) -> None:
-    """Raises a BindError for what goes with an aggregate, in an expression that holds none any more."""
+    """Raises a BindError for what goes with an aggregate, in an expression that has none left."""
     for node in expression.walk():
         for kind, word in _OF_AGGREGATES.items():
             if isinstance(node, kind):
@@ -83,7 +83,7 @@ def check_within(expression: exp.Expr) -> None:
 
 
 def called(node: exp.Expr) -> str | None:
-    """The name, in lower case, of the function that a node calls by it.
+    """The name, in lower case, of the function that a node calls; None if it is no such call.
 
     >>> from sqlglot import parse_one
     >>> called(parse_one("cuont(x)")), called(parse_one("x + 1"))

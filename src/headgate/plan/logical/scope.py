@@ -1,4 +1,4 @@
-"""Names in a query: which column of the input a name stands for."""
+"""Names in a query: which column of the input each stands for."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from headgate.plan.logical.render import shown
 
 @dataclass(frozen=True)
 class Item:
-    """One input of a query, under the name that the query gives it."""
+    """One input of a query, with the name that the query gives it."""
 
     alias: str
     node: Node
 
 
 def column(name: str) -> exp.Column:
-    """A reference to the column of this very name.
+    """A reference to the column with exactly this name.
 
     >>> column("Main1.ts").sql("spark")
     '`Main1.ts`'
@@ -32,7 +32,7 @@ def column(name: str) -> exp.Column:
 
 
 def qualified(item: Item) -> Item:
-    """The input with every column renamed to alias.column, so that two sides of a join never clash."""
+    """The input with each column renamed to alias.column, so that two sides of a join never clash."""
     renamed = tuple(Named(f"{item.alias}.{f.name}", column(f.name)) for f in item.node.fields)
     return Item(item.alias, Project(item.node, renamed))
 
@@ -40,7 +40,7 @@ def qualified(item: Item) -> Item:
 class Scope:
     """The columns that the expressions of one SELECT may name.
 
-    With a single input a column keeps its name; in a join it is alias.column.
+    With a single input, a column keeps its name. In a join it is called alias.column.
     """
 
     def __init__(self, node: Node, aliases: Iterable[str], joined: bool) -> None:
@@ -49,7 +49,7 @@ class Scope:
         self._aliases = {alias.lower(): alias for alias in aliases}
 
     def resolve(self, reference: exp.Column) -> exp.Expr:
-        """The input column (or field of a struct column) that a name stands for, or a BindError."""
+        """The input column, or the field of a struct column, that a name stands for; else a BindError."""
         first, *rest = (part.name for part in reference.parts)
         if rest and first.lower() in self._aliases and (found := self._find(first, rest[0])):
             return _with_fields(found, rest[1:])
@@ -63,14 +63,14 @@ class Scope:
         raise BindError(f"unknown stream {first} in {shown(reference)}: this query reads {known}")
 
     def _row_num(self, reference: exp.Column) -> str:
-        """The arrival number, which a stream has for those who ask for it."""
+        """The arrival number. A stream has it if someone asks for it."""
         if reference.name.lower() != ROW_NUM or self.joined:
             raise BindError(f"unknown column {shown(reference)}: {did_you_mean(reference.name, self.columns())}")
         self.node = number(self.node)
         return ROW_NUM
 
     def bind(self, expression: exp.Expr) -> exp.Expr:
-        """The expression with every name resolved."""
+        """The expression with all names resolved."""
 
         def resolve(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
@@ -80,17 +80,17 @@ class Scope:
         return expression.copy().transform(resolve)
 
     def field(self, name: str) -> Field:
-        """The field of a resolved column."""
+        """The field that a resolved column is."""
         return Field(name, self.node.types[name])
 
     def columns(self, qualifier: str = "") -> list[str]:
-        """The names that may stand behind this qualifier; without one, all column names."""
+        """The names that may follow this qualifier; without a qualifier, all column names."""
         prefix = f"{qualifier.lower()}." if self.joined and qualifier else ""
         names = [f.name for f in self.node.fields if f.name.lower().startswith(prefix)]
         return [name.split(".", 1)[1] for name in names] if self.joined else names
 
     def all_columns(self, qualifier: str = "") -> list[exp.Column]:
-        """References to all columns, or to those of one input, in their order."""
+        """References to all columns, or to those of one input, in order."""
         if qualifier and qualifier.lower() not in self._aliases:
             known = ", ".join(self._aliases.values())
             raise BindError(f"unknown stream {qualifier} in {qualifier}.*: this query reads {known}")
@@ -116,7 +116,7 @@ class Scope:
 
 
 def as_field(written: exp.Expr, found: exp.Expr) -> exp.Expr:
-    """What is put in the place of a name, a key or an aggregate: a field of a struct is still called as it was.
+    """The expression to put in place of a name, key or aggregate. A field of a struct keeps its name.
 
     >>> from headgate.lang import parse_query
     >>> (x,) = parse_query("SELECT struct(m.len) FROM Main AS m").find_all(exp.Column)
@@ -131,7 +131,7 @@ def as_field(written: exp.Expr, found: exp.Expr) -> exp.Expr:
         case exp.Tuple() as row if not isinstance(row.parent, exp.Any | exp.All):
             return exp.alias_(found, _field_name(written, f"col{(written.index or 0) + 1}"), quoted=True)
         case exp.Anonymous() as call if call.name.lower() == "arrays_zip":
-            # It takes no aliases, and goes by the names of columns and of fields.
+            # This function takes no aliases: it goes by the names of columns and of fields.
             name = _field_name(written, str(written.index or 0))
             struct = exp.func("named_struct", exp.Literal.string(name), found, dialect="spark")
             return exp.Dot(this=struct, expression=exp.to_identifier(name, quoted=True))
@@ -139,7 +139,7 @@ def as_field(written: exp.Expr, found: exp.Expr) -> exp.Expr:
 
 
 def _field_name(written: exp.Expr, otherwise: str) -> str:
-    """What Spark calls a field that is made of an expression."""
+    """The name that Spark gives to a field made of an expression."""
     return written.name if isinstance(written, exp.Column) else otherwise
 
 
@@ -151,7 +151,7 @@ def _with_fields(name: str, fields: Iterable[str]) -> exp.Expr:
 
 
 def number(node: Node) -> Node:
-    """The node with its tuples' arrival number as the column `row_num`."""
+    """The node with the arrival number of its tuples as the column `row_num`."""
     match node:
         case Source() | Union():
             return replace(node, numbered=True)

@@ -1,4 +1,4 @@
-"""A script bound as a whole: its streams and tables, its queries over them, and where their answers go."""
+"""A whole script, bound: its streams and tables, the queries over them, and where answers go."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T", bound=CreateStream | CreateTable | CreateQuery)
 
 @dataclass(frozen=True)
 class ScriptStream:
-    """A stream of a script: what queries see of it, and the statement that says where it comes from."""
+    """A stream of a script: its columns for queries, and the statement that says where it comes from."""
 
     source: Source
     statement: CreateStream
@@ -38,7 +38,7 @@ class ScriptStream:
 
 @dataclass(frozen=True)
 class ScriptTable:
-    """A table of a script: what queries see of it, and the statement that says where it comes from."""
+    """A table of a script: its columns for queries, and the statement that says where it comes from."""
 
     source: Source
     statement: CreateTable
@@ -70,7 +70,7 @@ class ScriptQuery:
 
 @dataclass(frozen=True)
 class ScriptSink:
-    """Where the answers of a query go, or the tuples that were late or left out for it, or the bad ones of a stream."""
+    """A sink: for the answers of a query, its late or shed tuples, or the bad tuples of a stream."""
 
     of: str
     format: str
@@ -81,7 +81,7 @@ class ScriptSink:
 
 @dataclass(frozen=True)
 class Script:
-    """The parts of a script, every name in it checked."""
+    """The parts of a script. Every name in them is checked."""
 
     streams: tuple[ScriptStream, ...]
     tables: tuple[ScriptTable, ...]
@@ -89,16 +89,16 @@ class Script:
     sinks: tuple[ScriptSink, ...]
 
     def sinks_of_query(self, name: str) -> list[ScriptSink]:
-        """Where the answers of a query go, and the tuples that are not in them."""
+        """The sinks of a query: for its answers, and for tuples that are in none."""
         return [s for s in self.sinks if s.of == name and s.output != "bad"]
 
     def sinks_of_stream(self, name: str) -> list[ScriptSink]:
-        """Where the bad tuples of a stream go."""
+        """The sinks for the bad tuples of a stream."""
         return [s for s in self.sinks if s.of == name and s.output == "bad"]
 
 
 def bind_script(statements: Iterable[Statement]) -> Script:
-    """The script that these statements make up, or an error that names the one that does not fit.
+    """The script that these statements make up. An error names the statement that does not fit.
 
     >>> from headgate.lang import parse_script
     >>> script = bind_script(parse_script('''
@@ -121,7 +121,7 @@ def bind_script(statements: Iterable[Statement]) -> Script:
     queries: list[ScriptQuery] = []
     for statement in _named_once("queries", statements, CreateQuery):
         queries.append(_query(statement, catalog))
-        # What comes later can read it, unless its name stands for a stream or a table.
+        # Later statements can read it, unless its name is that of a stream or a table.
         if statement.name.lower() not in taken:
             catalog = catalog.extended(statement.name, queries[-1].plan)
     names = {q.name.lower(): q.name for q in queries}

@@ -1,4 +1,4 @@
-"""The clauses of a SELECT, taken out of its tree, and what is named in it checked."""
+"""The clauses of a SELECT, taken out of its tree. The functions in them are checked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Clauses:
-    """What a SELECT says."""
+    """The parts of a SELECT."""
 
     items: tuple[exp.Expr, ...]
     from_: exp.From
@@ -31,12 +31,12 @@ class Clauses:
 
     @property
     def windows(self) -> list[WindowClause]:
-        """The window clauses behind its items."""
+        """The window clauses after its items."""
         return [item.args["clause"] for item in self.items if isinstance(item, Windowed)]
 
 
 def clauses_of(select: exp.Select, catalog: Catalog) -> Clauses:
-    """What a SELECT says, with every function in it known and nothing in it that expressions may not hold."""
+    """The parts of a SELECT. All functions are known, and expressions hold nothing that they may not hold."""
     keys = ("with_", "expressions", "from_", "joins", "where", "group", "having", "distinct")
     with_, items, from_, joins, where, group, having, distinct = opened(select, *keys)
     if from_ is None:
@@ -59,5 +59,5 @@ def clauses_of(select: exp.Select, catalog: Catalog) -> Clauses:
 
 
 def ctes_of(with_: exp.With | None) -> tuple[exp.CTE, ...]:
-    """The queries that WITH names."""
+    """The queries of the WITH, by name."""
     return tuple(opened(with_, "expressions")[0]) if with_ is not None else ()

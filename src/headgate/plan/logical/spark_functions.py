@@ -1,6 +1,6 @@
-"""The functions of Spark by what they are, so that a call can be told from a misspelt name without Spark.
+"""The functions of Spark, by kind. So a call can be told from a misspelt name without starting Spark.
 
-A test compares these with the functions that Spark itself lists.
+A test compares them with the list that Spark itself gives.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a function makes its value of."""
+    """What a function computes its value from."""
 
     SCALAR = "scalar"
     """One tuple."""
     AGGREGATE = "aggregate"
     """Many tuples."""
     RANKING = "ranking"
-    """A tuple and its neighbours: these go with OVER."""
+    """A tuple and its neighbours, with OVER."""
     GENERATOR = "generator"
-    """One tuple, and they give several."""
+    """One tuple; the function gives several."""
     VOLATILE = "volatile"
-    """More than its arguments: chance, the clock, where a tuple is read. A batch run again would differ."""
+    """More than its arguments: chance, the clock, where a tuple is read. A batch that runs again would differ."""
     WINDOW = "window"
-    """Times, which they cut into windows."""
+    """Times, which the function cuts into windows."""
 
 
 _AGGREGATES = """
@@ -103,11 +103,11 @@ _SCALARS = """
     xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with
     between case
 """
-#: Calls that Spark's grammar knows, and its list of functions does not.
+#: Calls that Spark's grammar has and its list of functions lacks.
 _FORMS = "timediff timestampadd timestampdiff"
 _WINDOWS = "session_window window window_time"
 
-#: Every function of Spark by its name in lower case.
+#: Every function of Spark, by its name in lower case.
 FUNCTIONS: dict[str, Kind] = {
     name: kind
     for kind, names in (

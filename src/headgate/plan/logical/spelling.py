@@ -1,4 +1,4 @@
-"""Expressions as SQL for Spark: as they were written, and in a normal form, by which equal ones are told."""
+"""Expressions as SQL for Spark: as they were written, and in a normal form that tells which ones are equal."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class Spelt(str):
-    """The SQL of an expression in the user's own words. Two are equal if only their spelling differs.
+    """The SQL of an expression as the user wrote it. Two are equal if they differ in spelling only.
 
-    What is kept on disk goes by the normal form: the user may write a query another way when it is started again.
+    What is kept on disk goes by the normal form. So a query may be spelt another way when it is started again.
 
     >>> from headgate.lang import parse_query
     >>> one, other = (Spelt(parse_query(f"SELECT {text} FROM S").selects[0]) for text in ("Log10( x )", "LOG10(x)"))
@@ -48,5 +48,5 @@ class Spelt(str):
 
 
 def normal(text: str) -> str:
-    """The normal form of SQL, which is the SQL itself where nobody wrote it."""
+    """The normal form of SQL. SQL that no user wrote is its own normal form."""
     return text.normal if isinstance(text, Spelt) else text

@@ -1,4 +1,4 @@
-"""Types of expressions, as far as they can be told without running anything."""
+"""The types of expressions, as far as they can be known without running anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.aggregates import AggregateFunction, Domain, UserAggregate
 UNKNOWN = "unknown"
 _INTEGRAL = {"tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte"}
 _FRACTIONAL = {"float", "double", "real"}
-#: What sqlglot gives another type than Spark.
+#: Where sqlglot and Spark disagree about the type.
 _NOT_AS_SPARK = frozenset(
     (
         "array_position", "bit_get", "day", "dayofmonth", "dayofweek", "dayofyear", "getbit", "map", "map_from_arrays",
@@ -24,7 +24,7 @@ _TIME = {"timestamp", "timestamp_ntz", "timestamp_ltz", "date"}
 
 
 def type_of(expression: exp.Expr, columns: Mapping[str, str]) -> str:
-    """The Spark type of an expression over columns of these types; "unknown" where it cannot be told.
+    """The Spark type of an expression over columns of these types, or "unknown".
 
     >>> from sqlglot import parse_one
     >>> type_of(parse_one("a / 2", dialect="spark"), {"a": "int"})
@@ -32,7 +32,7 @@ def type_of(expression: exp.Expr, columns: Mapping[str, str]) -> str:
     """
     if isinstance(expression, exp.Column):
         return columns.get(expression.name, UNKNOWN)
-    # Names may hold any character, so the annotator gets plain ones.
+    # Names may hold any character, so the annotator gets plain names instead.
     plain: dict[str, str] = {}
 
     def rename(node: exp.Expr) -> exp.Expr:
@@ -48,19 +48,19 @@ def type_of(expression: exp.Expr, columns: Mapping[str, str]) -> str:
     try:
         annotated = annotate_types(select, schema={"t": schema or {"c": "int"}}, dialect="spark").selects[0]
     except SqlglotError:
-        return UNKNOWN  # Spark has types of its own that sqlglot cannot read.
+        return UNKNOWN  # Some types of Spark are unknown to sqlglot.
     if any(map(_is_interval, annotated.find_all(exp.Sub))):
         return UNKNOWN
     found = annotated.type
     if found is None or found.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL):
         return UNKNOWN
     spelt = found.sql(dialect="spark").lower().replace(", ", ",").replace(": ", ":")
-    # What Spark makes of the digits of decimals, and of the units of intervals, sqlglot does not know.
+    # sqlglot does not know how Spark treats the digits of decimals and the units of intervals.
     return "decimal" if spelt.startswith("decimal") else UNKNOWN if spelt.startswith("interval") else spelt
 
 
 def _as_sqlglot_knows_it(node: exp.Expr) -> exp.Expr:
-    """A function by the node that sqlglot has for it, which may have a type: a test compares these with Spark's."""
+    """A function as sqlglot's own node, which may have a type. A test compares these types with Spark's."""
     match node:
         case exp.Literal(is_string=False) if "." in node.name and "e" not in node.name.lower():
             return exp.cast(node.copy(), "decimal", copy=False)
@@ -75,24 +75,24 @@ def _as_sqlglot_knows_it(node: exp.Expr) -> exp.Expr:
             try:
                 return exp.func(node.name, *node.expressions, dialect="spark")
             except (AttributeError, ValueError, SqlglotError):
-                return node  # It is called in a way that sqlglot does not know.
+                return node  # sqlglot does not know this way to call it.
     return node
 
 
 def _is_interval(difference: exp.Sub) -> bool:
-    """Whether this is what lies between two times, which sqlglot takes for a time."""
+    """Whether this is the interval between two times. sqlglot takes it for a time."""
     return all(bool(side.is_type(*exp.DataType.TEMPORAL_TYPES)) for side in (difference.left, difference.right))
 
 
 def is_time(type_: str) -> bool:
-    """Whether the type is a point in time."""
+    """Whether the type is a time."""
     return type_ in _TIME
 
 
 def axis(type_: str) -> str:
-    """What the places of a windowing attribute of this type are, in words: only those of one kind compare.
+    """In words, the kind of places that a windowing attribute of this type has. Only places of one kind compare.
 
-    How far a wall-clock time is from a point in time depends on the zone, and on the season.
+    The distance from a wall-clock time to a point in time depends on the zone and on the season.
     """
     if type_ == "timestamp_ntz":
         return "a wall-clock time"
@@ -105,7 +105,7 @@ def is_integral(type_: str) -> bool:
 
 
 def is_exact(type_: str) -> bool:
-    """Whether sums of this type have no rounding, so that what was added can be taken away again."""
+    """Whether sums of this type are exact, so that what was added can be taken away again."""
     return is_integral(type_) or type_.startswith("decimal")
 
 
@@ -115,7 +115,7 @@ def is_numeric(type_: str) -> bool:
 
 
 def accepts(domain: Domain, type_: str) -> bool:
-    """Whether an argument of this type is in the domain; an unknown type gets the benefit of the doubt."""
+    """Whether an argument of this type is in the domain. An unknown type gets the benefit of the doubt."""
     if type_ == UNKNOWN:
         return True
     match domain:

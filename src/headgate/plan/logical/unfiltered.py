@@ -1,4 +1,4 @@
-"""The stream under a plan's filters: a filter hides tuples, but not how far the stream has come."""
+"""The stream below a plan's filters. A filter hides tuples, but not how far the stream has come."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headgate.plan.logical.nodes import Filter, Lookup, Node, Project, Union
 
 
 def unfiltered(node: Node) -> Node:
-    """The node without the filters between it and its stream, join or aggregate.
+    """The stream, join or aggregate below the filters of a node.
 
     >>> from sqlglot import exp
     >>> from headgate.plan import Source
