@@ -75,6 +75,8 @@ class Offer:
     """The seconds in which what it holds has come, if it holds what came since the last batch."""
     last: BatchReport | None = None
     """What the batch before it did, in this run."""
+    held: bool = False
+    """Whether the flow was down since the last batch: that is not time in which its sources were quiet."""
     live: bool = False
     """Whether batches hold what came since the last one, and not just what there was to be read."""
 

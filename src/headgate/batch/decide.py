@@ -31,8 +31,7 @@ def _decided(context: Context) -> Decision:
         source_batch=offer.source_batch,
         now=now,
         ended=tuple(offer.ended),
-        # The time that passed while the flow was down is not time in which its sources were quiet.
-        held=offer.last is None,
+        held=offer.held,
         splitting=splitting(context.program.spark),
         drops=_drops(context, now),
     )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headgate.batch.context import Context, Offer, Stopwatch
+from headgate.batch.context import Context, Offer, Step, Stopwatch
 from headgate.batch.pipeline import STEPS, passed_through
 from headgate.batch.prepare import Preparation
 from headgate.batch.read import with_numbers
@@ -42,8 +42,8 @@ _REPORTS = 100
 class Engine:
     """A flow, batch by batch."""
 
-    def __init__(self, preparation: Preparation, manifest: Manifest) -> None:
-        self._preparation = preparation
+    def __init__(self, preparation: Preparation, manifest: Manifest, steps: Sequence[Step] = STEPS) -> None:
+        self._preparation, self._steps = preparation, steps
         self.running, self.manifest = preparation.started(manifest)
         self.reports: list[BatchReport] = []
         """What the last batches did."""
@@ -52,11 +52,15 @@ class Engine:
         self.live = False
         """Whether batches hold what came since the last one, and not just what there was to be read."""
         self._last_begun: float | None = None
+        self._began = self.running.clock.now()
+        self._decided: int | None = None
+        """When the last batch was decided: before this run began, if it was run again after a crash."""
 
     def after(self, other: Engine) -> Engine:
         """This engine, going on where another one of the same flow is."""
         self.running, self.manifest = self._preparation.followed(self.running, other.running, other.manifest)
         self.reports, self.live, self._last_begun = other.reports, other.live, other._last_begun
+        self._began, self._decided = other._began, other._decided
         return self
 
     # What it is made of
@@ -103,11 +107,12 @@ class Engine:
         """Runs one batch over what was found of some streams; `ended` are the streams that are over with it."""
         interval = self._interval() if found else None
         last = self.reports[-1] if self.reports else None
-        offer = Offer(found, source_batch, ended, interval, last, self.live)
+        held = self._decided is None or self._decided < self._began
+        offer = Offer(found, source_batch, ended, interval, last, held, self.live)
         context = Context(self.running, offer, self.manifest, self.manifest, Stopwatch(self.running.clock))
         try:
             with plain_errors():
-                context = passed_through(STEPS, context)
+                context = passed_through(self._steps, context)
         except Exception as error:
             self.checkpoint.check_alone(self.manifest)  # If another run is at work here, that is what is wrong.
             if isinstance(error, Error):
@@ -116,7 +121,7 @@ class Engine:
         self._happened(context)
 
     def _happened(self, context: Context) -> None:
-        self.manifest, self.dropped = context.manifest, context.decision.drops
+        self.manifest, self.dropped, self._decided = context.manifest, context.decision.drops, context.decision.now
         state, tally = self.manifest.state, context.tally
         report = BatchReport(
             self.manifest.batch,
