@@ -67,7 +67,7 @@ class TestDriver:
         driver = drive(flow(spark, tmp_path))
         with pytest.raises(hg.FlowError, match="there is no stream T in the flow"):
             driver.batch(T=[(1, 1)])
-        with pytest.raises(hg.FlowError, match="stream S has no column w: did you mean v"):
+        with pytest.raises(hg.FlowError, match="stream S has no column w: there are ts, v"):
             driver.batch(S=[{"ts": 1, "w": 1}])
         with pytest.raises(hg.FlowError, match="the late tuples of sums are not kept"):
             driver.late("sums")
@@ -76,19 +76,21 @@ class TestDriver:
 
 class TestClock:
     def test_only_the_test_moves_it(self, spark: SparkSession, tmp_path: Path) -> None:
-        clock = ManualClock()
-        made = flow(spark, tmp_path)
-        made.stream("Quiet", Batches("ts INT, v INT"), progress=hg.progress("ts", ordered=True, idle="10 seconds"))
-        made.query("both", SUMS.replace("FROM S", "FROM S UNION Quiet"))
+        clock, noon = ManualClock(), datetime(2026, 1, 1, 12)
+        made = hg.Flow(spark, "kit", tmp_path)
+        rule = hg.progress("ts", ordered=True, idle="1 minute")
+        made.stream("S", Batches("ts TIMESTAMP, v INT"), progress=rule)
+        made.query("sums", "SELECT sum(v) AS s [RANGE 10 seconds, SLIDE 10 seconds, WA ts] FROM S")
         driver = drive(made, clock)
-        driver.batch(S=[(1, 1)], Quiet=[(1, 1)])
-        driver.batch(S=[(15, 1)])
-        assert (sums(driver.answers("sums")), driver.answers("both")) == ([1], [])
-        clock.advance(9)
+        driver.batch(S=[(noon, 1), (noon + timedelta(seconds=5), 2)])
+        clock.advance(64)
         assert not driver.tick()
+        assert driver.answers("sums") == []
+        # After a minute of silence at the fifth second, five more bring the window to its end.
         clock.advance(1)
         assert driver.tick()
-        assert sums(driver.answers("both")) == [2]
+        assert sums(driver.answers("sums")) == [3]
+        assert not driver.tick()
 
     def test_batches_take_as_long_as_it_says(self, spark: SparkSession, tmp_path: Path) -> None:
         clock = ManualClock()
