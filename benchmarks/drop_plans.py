@@ -25,11 +25,11 @@ class Placement:
 
 
 #: Two aggregates in a row: before the first, between them, after the second.
-IN_PIPELINE = (Placement("input", 0, together=True), Placement("middle", 1), Placement("after", 2))
+IN_PIPELINE = (Placement("input", 0, together=True), Placement("middle", 1), Placement("behind", 2))
 #: Two aggregates side by side: before the streams part, then before each aggregate, after each.
-IN_FAN_OUT = (Placement("input", 0, together=True), Placement("middle", 0), Placement("after", 1))
+IN_FAN_OUT = (Placement("input", 0, together=True), Placement("middle", 0), Placement("behind", 1))
 #: One aggregate: before and after.
-AROUND_ONE = (Placement("input", 0, together=True), Placement("after", 1))
+AROUND_ONE = (Placement("input", 0, together=True), Placement("behind", 1))
 
 
 def pipeline(*windows: tuple[int, int], gap: int = GAP) -> Tree:

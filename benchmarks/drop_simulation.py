@@ -99,7 +99,7 @@ class Simulation:
         return longest
 
     def _run(self, placement: Placement, drop: float) -> Outcome:
-        if placement.name == "after":
+        if placement.name == "behind":
             return self._random(drop)
         if placement.together:
             books = decide(self._begun, self._length, drop)
