@@ -69,7 +69,7 @@ QUERIES = {
     "thinned": "SELECT k, count(*) AS n [RANGE 10, SLIDE 10, WA ts] FROM S GROUP BY k",
     "late": "SELECT k, sum(v) AS s [RANGE 20 seconds, SLIDE 10 seconds, WA ts] FROM T GROUP BY k",
 }
-POLICIES = {
+POLICIES: dict[str, Any] = {
     "some_pairs": hg.sample(rate=0.5),
     "sampled": hg.estimate(rate=0.5),
     "unloaded": hg.estimate(),

@@ -17,7 +17,9 @@ class FileInfo:
 class Files(Protocol):
     """A folder."""
 
-    path: str
+    @property
+    def path(self) -> str:
+        """Where it is."""
 
     def __truediv__(self, name: str) -> Files:
         """A folder in this one."""

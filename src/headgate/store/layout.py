@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import asdict
 from typing import Any
 
 from headgate.errors import StateError
@@ -51,7 +50,11 @@ def whole(text: str | None) -> dict[str, Any] | None:
 
 def manifest_text(manifest: Manifest) -> str:
     """A manifest as it is written."""
-    return sealed({"version": LAYOUT, **asdict(manifest)})
+    # Not by asdict, which copies all that is in there, however deep.
+    state = manifest.state
+    files = {"files": [vars(f) for f in state.files], "tuples": [vars(f) for f in state.tuples]}
+    parts = {name: vars(getattr(manifest, name)) for name in _PARTS}
+    return sealed({"version": LAYOUT, **vars(manifest), **parts, "state": {**vars(state), **files}})
 
 
 def manifest_of(document: dict[str, Any], path: str) -> Manifest:
@@ -65,7 +68,7 @@ def manifest_of(document: dict[str, Any], path: str) -> Manifest:
 
 def decision_text(decision: Decision) -> str:
     """A decision as it is written."""
-    return sealed({"version": LAYOUT, **asdict(decision)})
+    return sealed({"version": LAYOUT, **vars(decision), "drops": vars(decision.drops)})
 
 
 def decision_of(document: dict[str, Any], path: str, batch: int) -> Decision:

@@ -277,12 +277,12 @@ def _tuples(context: Context) -> list[Tuple]:
 
 
 def _pairs(context: Context) -> Written:
-    stored, new = context.running.stored, _tuples(context)
-    kept, answers = stored.tuples.kept(context.before), stored.answers  # type: ignore[call-arg]
-    before = [*map(tuple, kept)]  # type: ignore[arg-type]
+    stored: Any = context.running.stored
+    new, before = _tuples(context), [*map(tuple, stored.tuples.kept(context.before))]
     found = sorted((a[1], b[1]) for a in [*before, *new] for b in new if a[0] == b[0] and a[1] < b[1])
     found += sorted((b[1], a[1]) for a in before for b in new if a[0] == b[0] and b[1] < a[1])
-    return answers.write(PAIRS, context.number, found)  # type: ignore[arg-type, call-arg]
+    written: Written = stored.answers.write(PAIRS, context.number, found)
+    return written
 
 
 def _closed(context: Context, closing: Closing) -> list[list[Any]]:
