@@ -20,6 +20,7 @@ ORDER = [
     "plan.stream",
     "progress",
     "protocol",
+    *(f"observe.{name}" for name in ("plain", "events", "times", "report", "listeners")),
     "reference",
     "sql",
     "spark",
@@ -49,6 +50,7 @@ PURE = [
     "plan.stream",
     "progress",
     "protocol",
+    *(f"observe.{name}" for name in ("plain", "events", "times", "report", "listeners")),
 ]
 PURE += ["reference"]
 PURE_SHEDDING = [

@@ -17,6 +17,9 @@ from headgate.errors import (
     WindowError,
 )
 from headgate.lang import select, stream, union, window
+from headgate.observe import events
+from headgate.observe.events import BatchReport
+from headgate.observe.listeners import Listener
 from headgate.progress import progress
 from headgate.shed.controller import overload
 from headgate.shed.policy import estimate, exact, sample, subset
@@ -24,23 +27,28 @@ from headgate.shed.policy import estimate, exact, sample, subset
 if TYPE_CHECKING:
     from headgate.api.evaluate import evaluate, table
     from headgate.api.flow import Flow
+    from headgate.api.run import Run
     from headgate.api.session import session
     from headgate.connect import sinks, sources
 
 __all__ = [
     "AggregateTypeError",
+    "BatchReport",
     "BindError",
     "Error",
     "Flow",
     "FlowError",
+    "Listener",
     "ParseError",
     "ProgressError",
+    "Run",
     "ScriptError",
     "SourceError",
     "StateError",
     "WindowError",
     "estimate",
     "evaluate",
+    "events",
     "exact",
     "overload",
     "progress",
@@ -60,6 +68,7 @@ __all__ = [
 #: What needs Spark is imported on its first use: a plan is explained without it, at once.
 _ON_USE = {
     "Flow": "headgate.api.flow",
+    "Run": "headgate.api.run",
     "evaluate": "headgate.api.evaluate",
     "session": "headgate.api.session",
     "sinks": "headgate.connect",

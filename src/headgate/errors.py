@@ -11,6 +11,8 @@ class Error(Exception):
 
     query: str | None = None
     stream: str | None = None
+    output: str | None = None
+    """Where a sink failed: what it takes, such as "answers"."""
     fragment: str | None = None
     """The SQL that Spark could not compute; "" if Spark did not say which."""
     by_values: bool = False

@@ -19,7 +19,7 @@ from tests.runtime.test_flow import COUNTS, FILES, arrive, files, flow_over, nex
 
 import headgate as hg
 from headgate.cli.watch import _cells, batch_line
-from headgate.observe.status import plain
+from headgate.observe.plain import plain
 from headgate.observe.times import iso
 from headgate.shed.learn.costs import Coefficients
 
@@ -38,7 +38,8 @@ def checked(run: Any) -> dict[str, Any]:
     assert json.loads(json.dumps(status, allow_nan=False)) == status
     assert set(status) == KEYS
     assert len(list(_cells(status, datetime.now(UTC)))) == 1 + len(status["rows"]) + len(status["answers"])
-    assert all(batch_line(report, status, datetime.now(UTC)) for report in run.reports)
+    assert all(batch_line(report, datetime.now(UTC)) for report in run.reports)
+    assert str(status).startswith(f"Flow {run.name}, ")
     return status
 
 
@@ -154,7 +155,9 @@ def test_bounded_streams_and_a_stream_without_progress(spark: SparkSession, tmp_
     status = checked(run)
     assert status["progress"] == {"Main": "end", "Still": "end"}
     assert set(status["closed"].values()) == {"end"}
-    assert (status["id"], run.last_progress, run.recent_progress) == (None, None, [])
+    assert run.last_progress is not None
+    assert (run.last_progress["id"], run.last_progress["runId"]) == (status["id"], run.run_id)
+    assert [(p.batchId, p.numInputRows, len(p.sources)) for p in run.recent_progress] == [(0, 4, 2)]
 
 
 def test_a_flow_that_died_says_why_and_of_which_query(spark: SparkSession, tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ from headgate.connect.tables import Tables
 from headgate.errors import BindError, FlowError
 from headgate.incremental.reduce import MALFORMED
 from headgate.lang import Query, normal_text
+from headgate.observe.broadcast import Listeners
 from headgate.observe.explain import called, place, promise
+from headgate.observe.words import Text
 from headgate.plan import Catalog, Field, Strategy, bind
 from headgate.plan import Source as SourceNode
 from headgate.plan.logical.catalog import did_you_mean, names_read
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headgate.connect.sources import Files, Source
+    from headgate.observe.delivery import Listening
     from headgate.plan.logical.nodes import Node
     from headgate.plan.stream.stages import Continuous
 
@@ -98,6 +101,7 @@ class Flow:
         self._anew: set[str] = set()
         self._overload: Overload | None = None
         self._clock: Clock = SYSTEM_CLOCK
+        self._listeners = Listeners()
 
     @given.checked("flow.stream")
     def stream(self, name: str, source: Source | DataFrame, progress: Rule | None = None) -> None:
@@ -201,6 +205,15 @@ class Flow:
             taker = ParquetSink(f"{self.checkpoint}/{output}/{name}")
         self._outlets.append(Outlet(name, taker, output))
 
+    @given.checked("flow.listen")
+    def listen(self, listener: object) -> Listening:
+        """Tells a listener what happens in every run of the flow. `stop()` on what it returns ends that.
+
+        A listener is a function of an event, or an object with methods as `hg.Listener` has them. Each has a thread of
+        its own: one that is slow, or raises an error, holds nobody up.
+        """
+        return self._listeners.add("flow.listen", listener)
+
     @given.checked("flow.explain")
     def explain(self) -> str:
         """The streams, and each of the queries with its plan, as text."""
@@ -213,7 +226,7 @@ class Flow:
             explain_query(name, self._properties(query), self._sinks(name), query.plan, query.strategy)
             for name, query in self._queries.items()
         ]
-        return "\n\n".join(filter(None, ["\n".join(streams), *queries]))
+        return Text("\n\n".join(filter(None, ["\n".join(streams), *queries])))
 
     def _properties(self, query: Continuous) -> list[str]:
         strategy = [f"strategy = '{query.strategy}'"] if query.strategy is not None else []

@@ -1,10 +1,11 @@
-"""A running flow: one Structured Streaming query that finds the data, keeps the offsets and calls the engine."""
+"""The handle of a flow that runs. A Structured Streaming query finds the data, and the engine runs the batches."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
+import uuid
 from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
@@ -14,6 +15,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from headgate import given
+from headgate.api.announcer import Announcer
+from headgate.api.spark_progress import as_progress
 from headgate.api.streaming import begin, identify
 from headgate.connect.files.reading import has_place
 from headgate.connect.scan import Piece, Read
@@ -21,7 +24,7 @@ from headgate.connect.sinks import CallSink, ParquetSink
 from headgate.errors import Error, FlowError, ParseError
 from headgate.lang import parse_length
 from headgate.observe.explain import kept
-from headgate.observe.status import status
+from headgate.observe.words import Text
 from headgate.plan.logical.catalog import did_you_mean
 from headgate.plan.logical.nodes import WINDOW_START
 from headgate.protocol.names import LOG
@@ -40,26 +43,30 @@ if TYPE_CHECKING:
 
     from headgate.api.flow import Flow
     from headgate.batch.engine import Engine
-    from headgate.batch.report import BatchReport
     from headgate.connect.inputs import Inputs
     from headgate.lang import Query
+    from headgate.observe.delivery import Listening
+    from headgate.observe.events import BatchReport
+    from headgate.observe.status import Status
     from headgate.plan import Strategy
     from headgate.shed.policy import Policy
 
 #: The trigger of a run that takes what there is now, and ends.
 AVAILABLE_NOW = "available now"
-#: In microseconds: a hundred years, which Spark can still count.
+#: The longest trigger, in microseconds: a hundred years. Spark cannot count much further.
 _LONGEST_PAUSE = 36_525 * 86_400_000_000
-#: In seconds: what Spark does not wait for, as it counts in milliseconds, and the longest that it can wait for.
+#: The shortest and the longest time that Spark can wait for, in seconds. It counts in milliseconds.
 _A_MOMENT, _AGES = 0.001, 1e12
-#: What can be had, and what of.
+#: The outputs there are, and whether each is of a query or of a stream.
 _OUTPUTS = {"answers": "query", "late": "query", "shed": "query", "bad": "stream"}
-#: So often, in seconds, it is looked whether the places of streams are still there.
+#: How often to look whether the folders of streams are still there, and whether the query still runs, in seconds.
 _LOOK = 2.0
+#: How long the end of a run waits for its last batch and for listeners, in seconds.
+_LAST_WORDS = 10.0
 
 
 def check_output(name: object, output: object, queries: Collection[str], streams: Collection[str]) -> None:
-    """Raises an error if there is no such output, or nothing of this name that has it."""
+    """Raises an error if there is no such output, or no query or stream of this name that has it."""
     if not isinstance(output, str) or output not in _OUTPUTS:
         raise FlowError(f"there is no output {given.named(output)}: {did_you_mean(str(output), _OUTPUTS)}")
     kind = _OUTPUTS[output]
@@ -69,7 +76,7 @@ def check_output(name: object, output: object, queries: Collection[str], streams
 
 
 def as_trigger(what: str, trigger: object) -> str | None:
-    """How often a batch runs, as Spark takes it; None: one after the other.
+    """How often a batch runs, as Spark takes it. None: each follows the one before at once.
 
     >>> as_trigger("flow.start: trigger", "1.5 minutes")
     '90000 milliseconds'
@@ -87,24 +94,29 @@ def as_trigger(what: str, trigger: object) -> str | None:
 
 
 class _StoppedError(Exception):
-    """Raised inside a micro-batch when the flow has been stopped."""
+    """Raised inside a micro-batch after the flow was stopped."""
 
     def __init__(self) -> None:
-        # By these words Spark knows an interruption from a failure.
+        # Spark takes an error with these words for an interruption, not for a failure.
         words = "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
         super().__init__(words)
 
 
 class Run:
-    """A flow that runs, or has run: a handle in the manner of Spark's StreamingQuery."""
+    """A flow that runs, or has run. It answers to the same names as Spark's StreamingQuery."""
 
     def __init__(self, flow: Flow, engine: Engine, inputs: Inputs, caller: SparkSession) -> None:
         self.name, self._flow = flow.name, flow
+        """The name of the flow."""
         self.resumed_after = engine.manifest.batch if engine.manifest.batch >= 0 else None
-        """The batch of an earlier run that this one goes on from; None if it begins anew."""
-        self.id: str | None = None
-        """What it is called in `spark.streams`, the same in every run on its checkpoint; None if no stream goes on."""
+        """The batch of an earlier run that this one goes on from; None for a new checkpoint."""
+        self.id: str = ""
+        """The id of the flow's checkpoint: the same in every run on it. `spark.streams` knows the flow by it."""
+        self.run_id: str = str(uuid.uuid4())
+        """The id of this run: new for each start. It is in every event of the run."""
         self._engine, self._inputs, self._caller = engine, inputs, caller
+        self._announcer = Announcer(self.name, self.run_id, flow._listeners)
+        engine.tell_to(self._announcer.tell)
         self._lock = threading.RLock()
         self._known = threading.Event()
         self._query: StreamingQuery | None = None
@@ -129,7 +141,7 @@ class Run:
         """Where the checkpoint is, the same however its path is written."""
         return self._root.place
 
-    # How it is run
+    # Running
 
     def started(self, trigger: str | None) -> Run:
         """Starts the flow in the background."""
@@ -137,11 +149,14 @@ class Run:
         claims.claim(self._place, self)
         try:
             self._start(trigger)
-        except BaseException:
-            claims.release(self._place, self)
+        except BaseException as error:
+            self._failed(error)
+            self._over()
             raise
         finally:
             self._starting = False
+        if self._query is None:
+            self._over()
         return self
 
     def _start(self, trigger: str | None) -> None:
@@ -150,16 +165,17 @@ class Run:
         streams = bool(self._inputs.direct or self._inputs.streaming)
         if streams:
             self._engine.checkpoint.check_log(self._engine.manifest)
-            self.id = identify(self._root / LOG)
+        self.id = identify(self._root / LOG)
+        self._announcer.started(self._engine, self.id, self.resumed_after)
         self._engine.finish_tick()
         self._run_bounded()
         if streams:
             once = trigger == AVAILABLE_NOW
             self._engine.live = not once
             self._begin({"availableNow": True} if once else {"processingTime": trigger or "0 seconds"})
-            if not once:
-                self._ticker = threading.Thread(target=self._tick, daemon=True, name=f"headgate-{self.name}")
-                self._ticker.start()
+            work = self._await_end if once else self._tick
+            self._ticker = threading.Thread(target=work, daemon=True, name=f"headgate-{self.name}")
+            self._ticker.start()
 
     def finished(self) -> Run:
         """Runs over what is there, and returns when that is done."""
@@ -167,7 +183,7 @@ class Run:
         return self
 
     def _run_bounded(self) -> None:
-        """Bounded streams are a batch of their own, and over with it."""
+        """Runs one batch over the bounded streams, which end with it."""
         due = {
             name: Read([Piece(df.select(*map(quoted, self._inputs.needed[name])))])
             for name, df in self._inputs.bounded.items()
@@ -178,7 +194,7 @@ class Run:
                 self._engine.run(due, None, ended=list(due))
 
     def _as_decided(self) -> AbstractContextManager[None]:
-        """Only the first batch may have been decided before: any other would have been stopped by the one before it."""
+        """Splits the work as an earlier run decided, if it left a decision. Only the first batch can have one."""
         return split_as_decided(self._engine.program.spark, None if self._engine.reports else self._engine.pending())
 
     def _begin(self, trigger: dict[str, Any]) -> None:
@@ -210,18 +226,18 @@ class Run:
                         self._engine.run(batches, batch)
             except BaseException as error:
                 if not self.is_active:
-                    raise _StoppedError from None  # By someone else, in the middle of it.
+                    raise _StoppedError from None  # Someone else stopped the query in the middle of the batch.
                 self._failed(error)
                 raise
 
     def _leave(self) -> None:
-        """Ends the micro-batch of a query that is about to be stopped, once it is: else Spark would call it failed."""
+        """Waits until the query is stopped, then ends its micro-batch. Spark would call an earlier end a failure."""
         while self.is_active:
             time.sleep(0.01)
         raise _StoppedError
 
     def _tick(self) -> None:
-        """In a lull no batch comes: progress with the wall clock needs some of its own, and places may be gone."""
+        """Runs batches in a lull, for progress that follows the clock, and looks whether folders are gone."""
         assert self._query is not None
         idle = [t.rule.idle / 4e6 for t in self._engine.running.streams.trackers.values() if t.rule.idle is not None]
         pause = min(max(min(idle, default=_LOOK), 0.05), _LOOK)
@@ -236,13 +252,25 @@ class Run:
             self._failed(error)
             self._stopping = True
             self._query.stop()
+        self._tell_end()
+
+    def _await_end(self) -> None:
+        while not self._halted.wait(_LOOK) and self.is_active:
+            pass
+        self._tell_end()
 
     def _failed(self, error: BaseException) -> None:
-        """Takes note of what made the flow fail; what comes of that is not of interest."""
+        """Keeps the error that made the flow fail. Later ones only follow from it."""
         if self._error is None:
             self._error = told(error, f"flow {self.name} stopped")
+            self._announcer.failed(self._engine, self._error)
 
-    # How it is changed
+    def _tell_end(self) -> None:
+        """Tells, after the last batch, that the run has ended."""
+        with self._lock:
+            self._announcer.ended(self._engine, self.exception())
+
+    # Changing queries
 
     @given.checked("run.query")
     def query(
@@ -255,12 +283,12 @@ class Run:
     ) -> None:
         """Adds a query while the flow runs, as `Flow.query` does, with a sink for its answers.
 
-        It answers from its first whole window on. What runs is not disturbed: changes are prepared beside the batches,
-        those that are asked for meanwhile together.
+        It answers from its first whole window on. Queries that run are not disturbed: a change is prepared while
+        batches go on, and changes that are asked for meanwhile come together.
         """
         self._check_active()
         with self._asking:
-            # One of this name that is being dropped is not gone on with.
+            # A query of this name may be about to be dropped: the new one does not go on from it.
             self._flow.query(name, sql, policy, strategy, anew=True)
         try:
             with self._asking:
@@ -298,23 +326,24 @@ class Run:
                 raise FlowError(f"stream {stream} does not pass on its order yet: stop the flow, and start it again")
 
     def _change(self) -> Future[None]:
-        """Lets what has been asked for come about; one that waits for its turn will do for several."""
+        """Brings about all changes that were asked for. One that still waits for its turn serves for several."""
         if self._next_change is None:
             self._next_change = self._changer.submit(self._changed)
         return self._next_change
 
     def _changed(self) -> None:
-        """Prepares all that has been asked for, and puts it in place."""
+        """Prepares all changes that were asked for, and puts them in place."""
         with self._asking:
             self._next_change, prepare = None, self._flow._definition()
         engine, inputs = prepare(self._engine)
         with self._lock:
-            self._engine, self._inputs = engine.after(self._engine), inputs
+            before, self._engine, self._inputs = self._engine, engine.after(self._engine), inputs
+            self._announcer.changed(before, self._engine)
         with self._asking:
             if self._next_change is None:
                 self._flow.changed()
 
-    # How it is watched and stopped
+    # Watching and stopping
 
     @property
     def is_active(self) -> bool:
@@ -328,7 +357,7 @@ class Run:
 
     @property
     def holds(self) -> bool:
-        """Whether it still works on its checkpoint; waits for the end of a batch if it has been stopped in one."""
+        """Whether it still works on its checkpoint. If it was stopped in a batch, this waits for the batch to end."""
         if self._starting or self.is_active:
             return True
         with self._lock:
@@ -336,14 +365,17 @@ class Run:
 
     @property
     def last_progress(self) -> StreamingQueryProgress | None:
-        """What Spark says of the last micro-batch, as `StreamingQuery.lastProgress`; None before the first."""
-        return self.recent_progress[-1] if self.recent_progress else None
+        """What Spark says of the last micro-batch, as `StreamingQuery.lastProgress`. None before the first."""
+        return recent[-1] if (recent := self.recent_progress) else None
 
     @property
     def recent_progress(self) -> list[StreamingQueryProgress]:
-        """What Spark says of the last micro-batches, as `StreamingQuery.recentProgress`."""
+        """What Spark says of the last micro-batches, as `StreamingQuery.recentProgress`.
+
+        A run over bounded streams only is no query in Spark. Then its own reports are given in the same form.
+        """
         if self._query is None:
-            return []
+            return [as_progress(event, self.id) for event in self._announcer.picture.last]
         with plain_errors():
             return self._query.recentProgress
 
@@ -358,13 +390,13 @@ class Run:
 
     @given.checked("run.await_termination")
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Waits until the flow ends, at most `timeout` seconds; tells whether it did. Raises what made it fail."""
+        """Waits until the flow ends, at most `timeout` seconds, and gives whether it did. Raises what made it fail."""
         if timeout is not None:
             seconds = "a number of seconds, zero or more, or None to wait for as long as it takes"
             timeout = given.number("run.await_termination: timeout", timeout, seconds, lambda t: 0 <= t < math.inf)
         done = not self.is_active
         if self._query is not None and not done:
-            # What made it fail is known better here, and is told below.
+            # The error that made it fail is better known here, and is raised below.
             with suppress(PySparkException, Py4JError, OSError):
                 if timeout is None:
                     self._query.awaitTermination()
@@ -380,7 +412,7 @@ class Run:
 
     @given.checked("run.stop")
     def stop(self) -> None:
-        """Stops after the batch that is running; raises what made the flow fail before, if nobody was told yet."""
+        """Stops after the batch that is running. Raises the error that made the flow fail before, once."""
         with self._lock:
             self.exception()
             self._stopping = True
@@ -396,14 +428,24 @@ class Run:
             raise self._error
 
     def _over(self) -> None:
+        """Gives the checkpoint back, and lets listeners have their last events."""
+        self._halted.set()
         claims.release(self._place, self)
+        until = time.monotonic() + _LAST_WORDS
+        # Someone else may have stopped the query in a batch, which then still runs.
+        if self._lock.acquire(timeout=_LAST_WORDS):
+            try:
+                self._tell_end()
+            finally:
+                self._lock.release()
+        self._announcer.finish(max(until - time.monotonic(), 0.0))
 
     @given.checked("run.results")
     def results(self, query: str, output: str = "answers", fill: str | None = None) -> DataFrame:
-        """What has been delivered of a query so far; other outputs are those of `flow.sink`.
+        """What a query has delivered so far. `output` is one of those of `flow.sink`.
 
-        With fill="linear", which `hg.subset` may also have for the query, gaps between answers have rows too, on a line
-        between the two; a column `filled` tells such rows from the others.
+        With fill="linear", here or in the query's `hg.subset`, a gap between two answers has rows too, on a line
+        between them. A column `filled` marks these rows.
         """
         check_output(query, output, self._engine.program.queries, self._inputs.sources)
         check_fill(f"results of {query}", fill)
@@ -439,26 +481,34 @@ class Run:
             return self._engine.kept(query)
 
     def batch_seconds(self) -> list[float]:
-        """How long each of the last batches took, from its trigger to Spark's own commit."""
+        """How long each of the last batches took, in seconds, from its trigger to Spark's own commit."""
         if self._query is None:
-            return [sum(report.seconds.values()) for report in self._engine.reports]
+            return [report.total_seconds for report in self.reports]
         return [p["durationMs"]["triggerExecution"] / 1000 for p in self.recent_progress]
 
     @given.checked("run.explain")
     def explain(self) -> str:
-        """The flow as `Flow.explain` has it, then how it is run: what is kept, who shares it, and what is shed."""
+        """The flow as `Flow.explain` shows it, then what it keeps between batches, and for whom, and what is shed."""
         with self._asking:
             flow, engine = self._flow.explain(), self._engine
         with engine.running.lock:
-            return "\n\n".join(filter(None, [flow, kept(engine)]))
+            return Text("\n\n".join(filter(None, [flow, kept(engine)])))
 
     @property
     def reports(self) -> list[BatchReport]:
-        """What the last batches did, the latest at the end."""
-        return self._engine.reports
+        """What each of the last 100 batches of this run did, the latest at the end."""
+        return [event.report for event in self._announcer.picture.last]
 
     @given.checked("run.status")
-    def status(self) -> dict[str, Any]:
-        """How the flow is doing: its batches, its progress, its state, and what was counted; all of it plain JSON."""
-        run = {"name": self.name, "id": self.id, "active": self.is_active}
-        return status(run, self.exception(), self._engine)
+    def status(self) -> Status:
+        """How the flow is doing: its batches, its progress, its state, and what was counted. A dict of plain JSON."""
+        return self._announcer.picture.status(self.name, self.id, self.is_active, self.exception())
+
+    @given.checked("run.listen")
+    def listen(self, listener: object) -> Listening:
+        """Tells a listener what happens in this run from now on. `stop()` on what it returns ends that.
+
+        A listener is a function of an event, or an object with methods as `hg.Listener` has them. Each has a thread of
+        its own: one that is slow, or raises an error, holds nobody up.
+        """
+        return self._announcer.listen(listener)

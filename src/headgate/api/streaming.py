@@ -1,8 +1,8 @@
-"""The Structured Streaming query of a flow: one of the caller's session, with settings of its own.
+"""The Structured Streaming query of a flow. It belongs to the caller's session and has settings of its own.
 
-So the caller's `spark.streams` and listeners see it. Spark runs a query in a copy of the session that it is started in.
-It tells listeners that the query has been started before it does anything with that copy, and waits until they have
-heard: this is when the copy gets the settings of the flow, and the caller's session never has them.
+So the caller's `spark.streams` and listeners see it. Spark runs a query in a copy of the session that starts it. Before
+it uses that copy, it tells listeners that the query has started, and waits for them. That is when the copy gets the
+settings of the flow. The caller's session never has them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _METADATA = "metadata"
 
 
 def identify(log: Folder) -> str:
-    """The id of the query whose log this is: the same in every run, as Spark has it in its log.
+    """The id of the query that this log belongs to: the same in every run.
 
-    It is written here if there is none yet. Spark would do so with the settings of the caller's session, and go on
-    with these.
+    If there is none yet, it is written here. Spark would write it with the settings of the caller's session, and keep
+    using these.
     """
     known, entries = log.read(_METADATA), [log / "offsets", log / "commits"]
     for folder in entries:
-        # A run that ends while it writes the first entry leaves a part of it, for which Spark would never start again.
+        # A run that ends while it writes the first entry leaves a part of it. Spark would never start again with that.
         if not folder.files():
             folder.delete()
     if known is None:
@@ -62,9 +62,9 @@ def begin(
     prepare: Callable[[SparkSession], None],
     writing: Callable[[DataStreamWriter], DataStreamWriter],
 ) -> StreamingQuery:
-    """Starts a query over a frame of the flow's session in that of the caller, with the settings of the former.
+    """Starts a query over a DataFrame of the flow's session. It runs in the caller's, with the settings of the flow's.
 
-    The session that it runs in is prepared for what Spark looks for there.
+    `prepare` gets the session that the query runs in, before the query uses it.
     """
     if any(query.name == name for query in caller.streams.active):
         raise FlowError(f"a streaming query named {name} is active in this session: stop it, or rename the flow")
@@ -84,7 +84,7 @@ def begin(
 
 
 class _Settings(StreamingQueryListener):
-    """Gives the session that a query runs in the settings of another one when it starts."""
+    """Gives the session of a query the settings of the flow, when the query starts."""
 
     def __init__(
         self, query: str, caller: SparkSession, flow: SparkSession, prepare: Callable[[SparkSession], None]
@@ -108,7 +108,7 @@ class _Settings(StreamingQueryListener):
 
 
 def _copy(wanted: RuntimeConfig, to: RuntimeConfig) -> None:
-    """Makes the settings of a session those of another one."""
+    """Gives one session the settings of another."""
     there, asked = to.getAll, wanted.getAll
     for name in there.keys() - asked.keys():
         to.unset(name)

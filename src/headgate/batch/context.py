@@ -13,6 +13,7 @@ from headgate.batch.exclusion import LeftOut
 from headgate.batch.program import Program
 from headgate.batch.retained import Retained
 from headgate.connect.scan import Batches, Read
+from headgate.observe.events import BatchReport, Event
 from headgate.progress.closing import Closing
 from headgate.progress.streams import Streams
 from headgate.protocol.decision import Decision
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from headgate.batch.narrow import Sample
     from headgate.batch.propagate import Punctuated
-    from headgate.batch.report import BatchReport
     from headgate.batch.span import BatchSpan
     from headgate.incremental.levels import Level
     from headgate.shed.live.shedding import Shedding
@@ -44,6 +44,10 @@ class Stored:
     state: State
     tuples: Tuples
     answers: Answers
+
+
+def _nobody(_: Event) -> None:
+    """Tells an event to nobody."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Running:
     clock: Clock
     lock: threading.Lock
     """Held while a batch changes what is known of the load, which others may ask for meanwhile."""
+    tell: Callable[[Event], None] = _nobody
+    """Tells those who watch of an event."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +213,19 @@ class Context:
     def rows(self) -> dict[str, int]:
         """By stream that came, how many tuples it has brought."""
         return {name: self.figures.of(name).rows for name in self.offer.found}
+
+    @property
+    def counts(self) -> dict[str, Mapping[str, int]]:
+        """What the batch has counted, by stream or by query."""
+        tally = self.tally
+        return {
+            "rows": self.rows,
+            "answers": tally.of(self.program.queries),
+            "late": tally.late,
+            "bad": tally.bad,
+            "shed": tally.shed,
+            "dropped": tally.dropped,
+        }
 
     def inputs(self, streams: Iterable[str]) -> dict[str, DataFrame]:
         """The usable tuples of streams, and of stages of earlier levels."""

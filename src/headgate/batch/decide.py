@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.batch.context import Context
+from headgate.observe.report import decision_events
 from headgate.protocol.decision import Decision, Drops
 from headgate.spark.failures import plain_errors
 from headgate.spark.splitting import splitting
@@ -18,9 +19,18 @@ def decide(context: Context) -> Context:
     if decision is None:
         decision = _decided(context)
         running.checkpoint.begin(decision)
+    _tell(context, decision.drops)
     with running.lock:
         running.shedding.subsets.restore(decision.drops.subsets)
     return replace(context, decided=decision)
+
+
+def _tell(context: Context, drops: Drops) -> None:
+    running = context.running
+    known = context.before.shedding.get("suspended", {}) if running.shedding.overload is not None else {}
+    suspended = [name for name in known if name in context.program.queries]
+    for event in decision_events(context.number, drops, list(context.offer.found), suspended):
+        running.tell(event)
 
 
 def _decided(context: Context) -> Decision:

@@ -7,7 +7,7 @@ however often it is begun.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,16 @@ from headgate.batch.context import Context, Offer, Step, Stopwatch
 from headgate.batch.pipeline import STEPS, passed_through
 from headgate.batch.prepare import Preparation
 from headgate.batch.read import with_numbers
-from headgate.batch.report import BatchReport
 from headgate.bounded.answer import answer
 from headgate.errors import Error
 from headgate.incremental.reduce import MALFORMED
+from headgate.observe.events import BatchReport, Event, Standing
+from headgate.observe.report import batch_events, batch_report, standing
 from headgate.plan.logical.pruned import pruned
 from headgate.protocol.decision import Drops
 from headgate.protocol.manifest import Manifest
 from headgate.protocol.recovery import is_tick
+from headgate.shed.live.status import status
 from headgate.spark.failures import about_queries, plain_errors
 
 if TYPE_CHECKING:
@@ -122,19 +124,11 @@ class Engine:
 
     def _happened(self, context: Context) -> None:
         self.manifest, self.dropped, self._decided = context.manifest, context.decision.drops, context.decision.now
-        state, tally = self.manifest.state, context.tally
-        report = BatchReport(
-            self.manifest.batch,
-            sum(context.rows.values()),
-            context.watch.laps,
-            tally.of(self.program.queries),
-            dict(tally.late),
-            state.rows,
-            state.bytes,
-            dict(tally.shed),
-            dict(tally.dropped),
-        )
+        standing = self.standing()
+        report = batch_report(standing, context.watch.laps, context.counts, self.dropped)
         self.reports = [*self.reports[1 - _REPORTS :], report]
+        for event in batch_events(report, standing):
+            self.running.tell(event)
 
     def _interval(self) -> float | None:
         """The seconds in which what a batch holds has come, if it holds what came since the last one."""
@@ -156,6 +150,17 @@ class Engine:
         return False
 
     # What others ask
+
+    def tell_to(self, tell: Callable[[Event], None]) -> None:
+        """Tells someone of all events from now on."""
+        self.running = replace(self.running, tell=tell)
+
+    def standing(self) -> Standing:
+        """How the flow stands after its last batch."""
+        program, rules = self.program, {name: own.rule for name, own in self.running.streams.trackers.items()}
+        numeric = {name: rules[name].numeric if name in rules else None for name in program.watches}
+        shed = status(self.shedding, self.dropped)
+        return standing(self.manifest, numeric, program.queries, program.stages, program.closing, shed)
 
     def has_ended(self, stream: str) -> bool:
         """Whether a bounded stream has been read."""

@@ -16,16 +16,7 @@ def learn(context: Context) -> Context:
     with running.lock:
         dropped = shedding.lost(context.decision.drops, context.before, manifest)
     context = context.counted(dropped=dropped)
-    tally = context.tally
-    counts = {
-        "rows": context.rows,
-        "answers": tally.of(context.program.queries),
-        "late": tally.late,
-        "bad": tally.bad,
-        "shed": tally.shed,
-        "dropped": tally.dropped,
-    }
-    for what, counted in counts.items():
+    for what, counted in context.counts.items():
         manifest = transitions.counted(manifest, what, counted)
     context = replace(context, manifest=manifest)
     with running.lock:

@@ -46,4 +46,5 @@ def failing(outlet: Outlet) -> Iterator[None]:
         kind = FlowError if type(cause) in (Error, BindError) else type(cause)
         found = kind(f"{outlet.called} failed: {cause}; the next start of the flow gives it this batch again")
         found.query, found.stream = (None, outlet.of) if outlet.output == "bad" else (outlet.of, None)
+        found.output = outlet.output
         raise found from cause.__cause__

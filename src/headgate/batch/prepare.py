@@ -72,7 +72,7 @@ class Preparation:
         manifest = self._with_added(self._without_dropped(manifest), new.program)
         streams = old.streams.over(new.program.stages)
         shedding = self._shedding(new.program, manifest)
-        return replace(new, streams=streams, shedding=shedding, lock=old.lock), manifest
+        return replace(new, streams=streams, shedding=shedding, lock=old.lock, tell=old.tell), manifest
 
     def _without_dropped(self, manifest: Manifest) -> Manifest:
         own = self._definition

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from headgate.cli import failed
 from headgate.cli.engine import engine
 from headgate.cli.explain import sink_words, stream_line, table_line
 from headgate.cli.inputs import read_text
-from headgate.cli.watch import view
+from headgate.cli.watch import Watching, view
 from headgate.errors import Error, FlowError, ScriptError
 from headgate.lang import parse_script
 from headgate.plan.logical.script import bind_script
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from headgate.api.run import Run
     from headgate.plan.logical.script import Script
 
-_PAUSE = 0.25
-
 
 def run_file(file: str, checkpoint: str | None, trigger: str | None, once: bool, target: str | None) -> int:
     """Runs a script. Gives 0 when it has done what was asked. After a flow that failed, says why and gives 1."""
@@ -41,10 +38,12 @@ def run_file(file: str, checkpoint: str | None, trigger: str | None, once: bool,
     checkpoint, pace = checkpoint or _beside(file), _pace(trigger, once)
     promise = _promise(target)
     with engine() as spark, _interrupts() as wish:
-        run = flow_of(script, spark, Path(file).stem, checkpoint).start(pace, promise)
+        flow, watching = flow_of(script, spark, Path(file).stem, checkpoint), Watching()
+        flow.listen(watching)
+        run = flow.start(pace, promise)
         _tell(*_opening(script, checkpoint, run.resumed_after))
         try:
-            _watch(run, wish)
+            _watch(run, watching, wish)
         except Error as error:
             return failed(str(error), code=1)
     return 0
@@ -113,12 +112,11 @@ def _interrupts() -> Iterator[_Wish]:
             signal.signal(number, handler)
 
 
-def _watch(run: Run, wish: _Wish) -> None:
+def _watch(run: Run, watching: Watching, wish: _Wish) -> None:
     """Shows how the flow is doing until it ends or someone stops it. Raises what made it fail."""
-    with view(run) as show:
+    with view(run, watching) as show:
         while run.is_active and not wish.stop:
-            show()
-            time.sleep(_PAUSE)
+            show(wait=True)
         try:
             if wish.stop:
                 _tell("stopping after the batch that is running; Ctrl-C again quits at once")

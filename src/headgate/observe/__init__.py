@@ -1,1 +1,1 @@
-"""What is said of a flow to those who watch it."""
+"""How people watch a flow: events, listeners, status, and plans in words."""

@@ -1,4 +1,4 @@
-"""What a flow consists of in words: its streams, its sinks, and what it keeps between two batches."""
+"""A flow in words: its streams, its sinks, and what it keeps between batches."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def promise(rule: Rule | None) -> str:
 
 
 def kept(engine: Engine) -> str:
-    """The tables of partials, the queries that share them, the tuples that are kept, and what is shed."""
+    """What a flow keeps between batches: tables of partials, and tuples. Then what it sheds."""
     tables = [table_text(table) for level in engine.program.levels for table in level.tables]
     own = [kept_text(stage) for stage in engine.program.stages.values() if kept_by(stage)]
     return "\n\n".join(filter(None, [*tables, *own, explain(engine.shedding, engine.dropped)]))
 
 
 def table_text(table: Table) -> str:
-    """A table of partials: who shares it, its keys, how long its panes are, and which calls it is for."""
+    """A table of partials: the queries that share it, its keys, the length of its panes, and its aggregates."""
     stages = [member.stage for member in table.members]
     own = stages[0].aggregate
     assert own is not None
@@ -108,7 +108,7 @@ def table_text(table: Table) -> str:
 
 
 def _calls(table: Table, own: Aggregate) -> list[str]:
-    """The calls that a table is for, each once."""
+    """The aggregates that a table serves, each once."""
     if table.values:
         return [f"{words.call(call, own.input)}, from a count for each value" for call in table.values]
     if table.state is not None:
@@ -140,7 +140,7 @@ def _kept(held: Side | Held) -> tuple[str, str]:
 
 
 def _reach(node: Join, side: Side) -> str:
-    """How long the tuples of a side of a join can still meet others."""
+    """How long a tuple on one side of a join can still meet others."""
     left, found = side.which == "left", []
     for condition in node.conditions:
         own = condition.left if left else condition.right
@@ -159,11 +159,11 @@ def _section(title: str, lines: Iterable[tuple[str, str]]) -> str:
 
 
 def _plain(sql: str) -> str:
-    """Spark SQL without the quotes that names do not need."""
+    """Spark SQL without quotes around plain names."""
     return _NAME.sub(r"\1", sql)
 
 
 def _time(microseconds: Number) -> str:
-    """A time with the largest unit that leaves no rest."""
+    """A time in the largest unit that divides it."""
     unit = next(u for u in reversed(MICROSECONDS) if microseconds % MICROSECONDS[u] == 0)
     return words.counted(int(microseconds / MICROSECONDS[unit]), unit)

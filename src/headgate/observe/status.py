@@ -2,140 +2,127 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
-from datetime import datetime
-from decimal import Decimal
-from fractions import Fraction
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from headgate.observe.times import iso
-from headgate.plan.logical.types import is_time
-from headgate.progress.place import read
-from headgate.shed.live import status as telling
+from headgate.observe import words
+from headgate.observe.events import (
+    BatchCommitted,
+    Event,
+    FlowStarted,
+    FlowStopped,
+    PlanChanged,
+    Standing,
+)
+from headgate.observe.plain import plain
 
 if TYPE_CHECKING:
-    from headgate.batch.engine import Engine
-    from headgate.batch.report import BatchReport
     from headgate.errors import Error
-    from headgate.plan.stream.stages import Stage
-    from headgate.progress import Punctuation
-    from headgate.protocol.manifest import Manifest
 
-#: What is counted, and whether by stream or by query.
-_COUNTERS = {"rows": "stream", "bad": "stream"} | dict.fromkeys(("answers", "late", "shed", "dropped"), "query")
-_END = "end"
+#: How many of the last batches are remembered.
+_REMEMBERED = 100
 
 
-def status(run: Mapping[str, Any], error: Error | None, engine: Engine) -> dict[str, Any]:
-    """What `run.status` gives, of a run that is called and goes on as told."""
-    # Only what is committed, which never changes: a batch may be running meanwhile.
-    manifest, reports, stages = engine.manifest, engine.reports, engine.program.stages
-    last = reports[-1] if reports else None
-    with engine.running.lock:
-        shed = telling.status(engine.shedding, engine.dropped)
-    found = {
-        **run,
-        "error": _error(error) if error is not None else None,
-        "batch": manifest.batch,
-        "last_batch": _last(last) if last is not None else None,
-        "progress": {name: _progress(engine, manifest, name) for name in engine.program.watches},
-        "closed": {n: _closed(manifest, n, stage, stages) for n, stage in engine.program.closing.items()},
-        "state": {
-            "files": sum(len(f.names) for f in manifest.state.files),
-            "rows": manifest.state.rows,
-            "bytes": manifest.state.bytes,
-        },
-        **{what: _counts(engine, manifest, what) for what in _COUNTERS},
-        **shed,
-    }
-    return {name: plain(value) for name, value in found.items()}
+class Status(dict[str, Any]):
+    """What `run.status()` gives: a dict of plain JSON that a shell shows as a short table."""
+
+    def __repr__(self) -> str:
+        return "\n".join(_lines(self))
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON has it: times as text, what is no number as NULL, and a number that is not whole as a float.
+class Picture:
+    """The newest picture of a run. It hears each event as it happens, so it is never older than the run.
 
-    >>> plain({"at": Fraction(1, 2), 5: (math.nan, Decimal("1.5"))})
-    {'at': 0.5, '5': [None, 1.5]}
+    Each event puts whole values in place of others. So any thread may ask for the status without a lock.
     """
-    match value:
-        case None | bool() | str():
-            return value
-        case int():
-            return int(value)
-        case float() | Fraction() | Decimal():
-            return _finite(value)
-        case datetime():
-            return value.isoformat()
-        case Mapping():
-            return {str(name): plain(inner) for name, inner in value.items()}
-        case list() | tuple() | set() | frozenset():
-            return [plain(inner) for inner in value]
-        case _ if is_dataclass(value) and not isinstance(value, type):
-            return plain(asdict(value))
-        case _ if hasattr(value, "item"):  # A number of numpy's.
-            return plain(value.item())
-    return str(value)
+
+    def __init__(self) -> None:
+        self._standing: Standing | None = None
+        self._last: tuple[BatchCommitted, ...] = ()
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case FlowStarted(standing=standing):
+                self._standing = standing
+            case PlanChanged(standing=Standing() as standing):
+                self._standing = standing
+            case BatchCommitted(standing=standing):
+                self._last = (*self._last[1 - _REMEMBERED :], event)
+                self._standing = standing
+            case FlowStopped(batch=batch) if self._standing is not None:
+                self._standing = replace(self._standing, batch=batch)
+
+    @property
+    def last(self) -> tuple[BatchCommitted, ...]:
+        """The last batches that were committed, the latest at the end."""
+        return self._last
+
+    def status(self, name: str, id_: str, active: bool, error: Error | None) -> Status:
+        """The status of the run, with what the run alone knows."""
+        standing, events = self._standing, self._last
+        assert standing is not None, "a run has a status once it has started"
+        last = events[-1].report if events else None
+        found = {
+            "name": name,
+            "id": id_,
+            "active": active,
+            "error": error_words(error) if error is not None else None,
+            "batch": standing.batch,
+            "last_batch": {"batch": last.batch, "rows": last.rows, "seconds": last.seconds} if last else None,
+            "progress": standing.progress,
+            "closed": standing.closed,
+            "state": standing.state,
+            **standing.totals,
+            **standing.shed,
+        }
+        return Status({key: plain(value) for key, value in found.items()})
 
 
-def _finite(number: float | Fraction | Decimal) -> float | None:
-    try:
-        found = float(number)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None
-
-
-def _last(report: BatchReport) -> dict[str, Any]:
-    """The last batch that is over: it may be the one before that of the manifest, for a moment."""
-    return {"batch": report.batch, "rows": report.rows, "seconds": report.seconds}
-
-
-def _error(error: Error) -> dict[str, Any]:
+def error_words(error: Error) -> dict[str, Any]:
+    """An error as status and events have it."""
     return {"type": type(error).__name__, "message": str(error), "query": error.query, "stream": error.stream}
 
 
-def _counts(engine: Engine, manifest: Manifest, what: str) -> dict[str, int]:
-    known = manifest.counters.get(what, {})
-    names = engine.program.watches if _COUNTERS[what] == "stream" else engine.program.queries
-    return {name: known.get(name, 0) for name in names}
+def _lines(status: Mapping[str, Any]) -> Iterator[str]:
+    yield f"Flow {status['name']}, {'running' if status['active'] else 'not running'}, {_batches(status)}"
+    if (error := status["error"]) is not None:
+        yield f"Failed: {error['message']}"
+    yield f"State: {words.size(status['state'])}"
+    yield ""
+    yield from words.columns([("stream", "rows", "bad", "progress"), *_streams(status)])
+    yield ""
+    yield from words.columns([("query", "answers", "late", "shed", "dropped", "closed up to"), *_queries(status)])
+    yield from _shed(status["shedding"], status["joins"])
 
 
-def _progress(engine: Engine, manifest: Manifest, stream: str) -> Any:
-    """How far a stream has come: a time as text, a number, the end, or NULL while nothing is known."""
-    if stream in manifest.progress.ended:
-        return _END
-    if stream not in engine.running.streams.trackers or stream not in manifest.progress.trackers:
-        return None
-    return _place(
-        read(manifest.progress.trackers[stream]["told"]), not engine.running.streams.trackers[stream].rule.numeric
-    )
-
-
-def _closed(manifest: Manifest, name: str, stage: Stage, stages: Mapping[str, Stage]) -> Any:
-    """Where the last window of a stage that was closed ends; the end, if all that it reads has ended."""
-    if _is_over(name, manifest, stages):
-        return _END
-    last = manifest.windows.closed.get(name)
+def _batches(status: Mapping[str, Any]) -> str:
+    last = status["last_batch"]
     if last is None:
-        return None
-    assert stage.aggregate is not None
-    return _place(stage.window.bounds(last)[1], is_time(stage.aggregate.input.types.get(stage.window.attr, "")))
+        return "no batch yet" if status["batch"] < 0 else f"no batch yet since batch {status['batch']}"
+    seconds = sum(last["seconds"].values())
+    return f"batch {last['batch']}: {words.took(last['rows'], seconds)}, {words.speed(last['rows'], seconds)}"
 
 
-def _is_over(stream: str, manifest: Manifest, stages: Mapping[str, Stage]) -> bool:
-    stage = stages.get(stream)
-    return (
-        stream in manifest.progress.ended
-        if stage is None
-        else all(_is_over(s, manifest, stages) for s in stage.streams)
-    )
+def _streams(status: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name, rows in status["rows"].items():
+        yield name, f"{rows:,}", f"{status['bad'][name]:,}", words.reached(status["progress"][name])
 
 
-def _place(place: Punctuation, time: bool) -> Any:
-    if place is None or place == math.inf:
-        return None if place is None else _END
-    if time:
-        return iso(place)  # type: ignore[arg-type]  # The only float is infinite.
-    return int(place) if place == int(place) else place
+def _queries(status: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    counters = ("answers", "late", "shed", "dropped")
+    for name in status["answers"]:
+        closed = status["closed"].get(name)
+        place = words.reached(closed) if closed not in (None, "end") else closed or ""
+        yield name, *(f"{status[what][name]:,}" for what in counters), place
+
+
+def _shed(shedding: Mapping[str, Any], joins: Mapping[str, Any]) -> Iterator[str]:
+    """What is shed now; nothing if all answers are exact."""
+    found = [f"{name} takes {rate:.3g} of its tuples" for name, rate in shedding["rates"].items()]
+    found += list(shedding["subsets"].values())
+    found += [f"{name}: {join['plan']}" for name, join in joins.items() if join["plan"]]
+    found += [f"{name} is suspended: {why}" for name, why in shedding["suspended"].items()]
+    found += [f"{name} misses groups: {why}" for name, why in shedding["missed"].items()]
+    if found:
+        yield from ("", "Shed now:", *(f"  {line}" for line in found))

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from headgate.api.flow import Flow
     from headgate.batch.clock import Clock
     from headgate.batch.engine import Engine
-    from headgate.batch.report import BatchReport
     from headgate.incremental.levels import Level
+    from headgate.observe.events import BatchReport
     from headgate.plan.stream.stages import Continuous, Stage
     from headgate.progress import Punctuation
     from headgate.protocol.decision import Drops
