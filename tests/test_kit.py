@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from headgate.progress import Rule
+    from headgate.progress import StreamProgress
     from headgate.shed.policy import Policy
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -23,7 +23,7 @@ SUMS = "SELECT sum(v) AS s [RANGE 10, SLIDE 10, WA ts] FROM S"
 ORDERED = hg.progress("ts", ordered=True)
 
 
-def flow(spark: SparkSession, folder: Path, rule: Rule = ORDERED, policy: Policy | None = None) -> hg.Flow:
+def flow(spark: SparkSession, folder: Path, rule: StreamProgress = ORDERED, policy: Policy | None = None) -> hg.Flow:
     made = hg.Flow(spark, "kit", folder)
     made.stream("S", Batches("ts INT, v INT"), progress=rule)
     made.query("sums", SUMS, policy=policy)

@@ -54,8 +54,7 @@ PURE = [
 ]
 PURE += ["reference"]
 PURE_SHEDDING = [
-    "policy",
-    "controller",
+    *("builtin", "controller", "losses", "fit", "policy", "shape"),
     *(f"learn.{name}" for name in ("costs", "statistics")),
     *(f"estimate.{name}" for name in ("estimators", "intervals", "placement", "plan", "rates", "tree")),
     *(f"subset.{name}" for name in ("dropped", "fill", "groups", "ledger", "needs", "plan", "rules")),

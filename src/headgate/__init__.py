@@ -20,9 +20,12 @@ from headgate.lang import select, stream, union, window
 from headgate.observe import events
 from headgate.observe.events import BatchReport
 from headgate.observe.listeners import Listener
-from headgate.progress import progress
+from headgate.progress import Needs, ProgressRule, Seen, progress
+from headgate.shed import losses
+from headgate.shed.builtin import estimate, exact, sample, subset
 from headgate.shed.controller import overload
-from headgate.shed.policy import estimate, exact, sample, subset
+from headgate.shed.policy import Policy, Situation
+from headgate.shed.shape import QueryShape
 
 if TYPE_CHECKING:
     from headgate.api.evaluate import evaluate, table
@@ -39,13 +42,20 @@ __all__ = [
     "Flow",
     "FlowError",
     "Listener",
+    "Needs",
     "ParseError",
+    "Policy",
     "ProgressError",
     "Run",
+    "ProgressRule",
+    "QueryShape",
     "ScriptError",
+    "Seen",
+    "Situation",
     "SourceError",
     "StateError",
     "WindowError",
+    "losses",
     "estimate",
     "evaluate",
     "events",

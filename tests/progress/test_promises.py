@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.progress import Punctuation, Rule, Seen, Tracker, progress, ranks
+from headgate.progress import Punctuation, Seen, StreamProgress, Tracker, progress
+from headgate.progress.builtin import Within
+from headgate.progress.slack import SlackRows
 from headgate.windows import Number
 
 
@@ -29,7 +31,7 @@ steps: st.SearchStrategy[Number] = st.integers(0, 9) | st.fractions(0, 9, max_de
 backwards: st.SearchStrategy[Number] = st.integers(-9, 9) | st.fractions(-9, 9, max_denominator=4)
 
 
-def seen(rule: Rule, batch: Batch) -> dict[str | None, Seen]:
+def seen(rule: StreamProgress, batch: Batch) -> dict[str | None, Seen]:
     """Give what a batch showed of each of its groups."""
     shown = {}
     for group in {row.group for row in batch}:
@@ -37,25 +39,25 @@ def seen(rule: Rule, batch: Batch) -> dict[str | None, Seen]:
         values = [row.value for row in rows if row.value is not None]
         marks = [row.value for row in rows if row.value is not None and row.marked]
         ranked: list[Number] = []
-        if rule.slack_rows is not None:
+        if rule.rule.needs.ranks:
             highest = sorted(values, reverse=True)
-            ranked = [highest[rank - 1] for rank in ranks(rule.slack_rows) if rank <= len(highest)]
+            ranked = [highest[rank - 1] for rank in rule.rule.needs.ranks if rank <= len(highest)]
         shown[group] = Seen(len(rows), max(values, default=None), max(marks, default=None), ranked)
     return shown
 
 
-def floor(rule: Rule, before: Batch) -> Number | None:
+def floor(rule: StreamProgress, before: Batch) -> Number | None:
     """Give the least value that the next row behind these may have, straight from the promise; None for any."""
-    if rule.slack_rows is not None:
-        before = before[: max(0, len(before) - rule.slack_rows)]
-    if rule.punctuated_by is not None:
+    if isinstance(rule.rule, SlackRows):
+        before = before[: max(0, len(before) - rule.rule.slack)]
+    if rule.rule.needs.marked_by is not None:
         before = [row for row in before if row.marked]
     highest = max((row.value for row in before if row.value is not None), default=None)
-    return None if highest is None else highest - (rule.within or 0)
+    return None if highest is None else highest - (rule.rule.distance if isinstance(rule.rule, Within) else 0)
 
 
 @st.composite
-def kept(draw: st.DrawFn, rule: Rule, group: str | None = None) -> Batch:
+def kept(draw: st.DrawFn, rule: StreamProgress, group: str | None = None) -> Batch:
     """Give rows in an order of arrival that keeps the promise, some right at its limit."""
     rows: Batch = []
     for _ in range(draw(st.integers(1, 20))):
@@ -74,7 +76,7 @@ def in_batches(draw: st.DrawFn, rows: Batch) -> list[Batch]:
     return [rows[a:b] for a, b in pairwise(bounds)]
 
 
-def told(rule: Rule, batches: list[Batch]) -> list[Punctuation]:
+def told(rule: StreamProgress, batches: list[Batch]) -> list[Punctuation]:
     """Give the punctuation behind each batch."""
     tracker = Tracker(rule)
     answers = []
@@ -104,13 +106,13 @@ rules = st.one_of(
 
 
 @given(st.data(), rules)
-def test_punctuation_never_overtakes_a_later_row(data: st.DataObject, rule: Rule) -> None:
+def test_punctuation_never_overtakes_a_later_row(data: st.DataObject, rule: StreamProgress) -> None:
     batches = data.draw(in_batches(data.draw(kept(rule))))
     check(batches, told(rule, batches))
 
 
 @given(st.data(), rules)
-def test_punctuation_is_all_that_the_promise_allows(data: st.DataObject, rule: Rule) -> None:
+def test_punctuation_is_all_that_the_promise_allows(data: st.DataObject, rule: StreamProgress) -> None:
     # Batches of one row have no grain to lose by; a slack this small merges none.
     rows = data.draw(kept(rule))
     answers = told(rule, [[row] for row in rows])
@@ -122,8 +124,8 @@ def test_punctuation_is_all_that_the_promise_allows(data: st.DataObject, rule: R
 
 
 @given(st.data(), rules)
-def test_punctuation_never_overtakes_a_later_row_of_any_group(data: st.DataObject, rule: Rule) -> None:
-    rule = Rule(rule.attr, rule.within, rule.ordered, rule.slack_rows, rule.punctuated_by, by="g")
+def test_punctuation_never_overtakes_a_later_row_of_any_group(data: st.DataObject, rule: StreamProgress) -> None:
+    rule = replace(rule, by="g")
     groups = [data.draw(kept(rule, name)) for name in ("a", "b", None)]
     # All groups show up in the first batch: what nobody has heard of cannot be waited for.
     first, rest = [rows[0] for rows in groups], [rows[1:] for rows in groups]
@@ -222,9 +224,7 @@ def happen(tracker: Tracker, kind: str, now: int, shown: dict[str | None, Seen])
 
 
 idle_rules = st.builds(
-    lambda rule, idle, numeric: Rule(
-        rule.attr, rule.within, rule.ordered, rule.slack_rows, rule.punctuated_by, "g", idle, numeric
-    ),
+    lambda rule, idle, numeric: replace(rule, by="g", idle=idle, numeric=numeric),
     rules,
     st.none() | st.integers(1, 40),
     st.booleans(),
@@ -233,7 +233,7 @@ idle_rules = st.builds(
 
 @given(idle_rules, moments(), st.integers(0, 300))
 def test_a_restored_tracker_behaves_the_same(
-    rule: Rule, events: list[tuple[str, int, dict[str | None, Seen]]], later: int
+    rule: StreamProgress, events: list[tuple[str, int, dict[str | None, Seen]]], later: int
 ) -> None:
     kept_on, again = Tracker(rule), Tracker(rule)
     for kind, now, shown in events:
@@ -248,7 +248,7 @@ def test_a_restored_tracker_behaves_the_same(
 
 @given(idle_rules, moments())
 def test_punctuation_never_decreases_whatever_happens(
-    rule: Rule, events: list[tuple[str, int, dict[str | None, Seen]]]
+    rule: StreamProgress, events: list[tuple[str, int, dict[str | None, Seen]]]
 ) -> None:
     tracker = Tracker(rule)
     reached: Number | float = -math.inf
@@ -262,7 +262,7 @@ def test_punctuation_never_decreases_whatever_happens(
 
 
 @pytest.mark.parametrize("rule", [progress("v", within=3), progress("v", slack_rows=2)])
-def test_a_broken_promise_is_seen_by_these_checks(rule: Rule) -> None:
+def test_a_broken_promise_is_seen_by_these_checks(rule: StreamProgress) -> None:
     batches = [[Row(10)], [Row(11), Row(12)], [Row(2)]]
     with pytest.raises(AssertionError):
         check(batches, told(rule, batches))

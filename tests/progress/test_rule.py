@@ -13,7 +13,9 @@ import pytest
 import headgate as hg
 from headgate.errors import ProgressError
 from headgate.lang import CreateStream, parse_script
-from headgate.progress import Rule, progress
+from headgate.progress import StreamProgress, progress
+from headgate.progress.builtin import Ordered, PunctuatedBy, Within
+from headgate.progress.slack import SlackRows
 
 SECOND = 1_000_000
 
@@ -36,8 +38,8 @@ SECOND = 1_000_000
     ],
 )
 def test_within_is_in_the_units_of_the_attribute(within: Any, distance: Any, numeric: bool) -> None:
-    rule = progress("ts", within=within)
-    assert (rule.within, rule.numeric) == (distance, numeric)
+    found = progress("ts", within=within)
+    assert (found.rule, found.numeric) == (Within(distance, numeric), numeric)
 
 
 @pytest.mark.parametrize(
@@ -57,9 +59,9 @@ def test_idle_is_in_microseconds_and_a_number_is_seconds(idle: Any, microseconds
 
 
 def test_the_other_promises() -> None:
-    assert progress("ts", ordered=True) == Rule("ts", ordered=True)
-    assert progress("ts", slack_rows=0, by="router") == Rule("ts", slack_rows=0, by="router")
-    assert progress("ts", punctuated_by="mark") == Rule("ts", punctuated_by="mark")
+    assert progress("ts", ordered=True) == StreamProgress("ts", Ordered())
+    assert progress("ts", slack_rows=0, by="router") == StreamProgress("ts", SlackRows(0), by="router")
+    assert progress("ts", punctuated_by="mark") == StreamProgress("ts", PunctuatedBy("mark"))
 
 
 def test_names_that_are_no_plain_words_stand_in_backquotes() -> None:
@@ -121,12 +123,12 @@ def test_bad_rules(arguments: dict[str, Any], message: str) -> None:
     assert isinstance(raised.value, hg.Error)
 
 
-def stated(text: str) -> Rule:
+def stated(text: str) -> StreamProgress:
     """Give the rule that a script states behind PROGRESS ON."""
     (statement,) = parse_script(f"CREATE STREAM S FROM kafka PROGRESS ON {text}")
     assert isinstance(statement, CreateStream)
     assert statement.progress is not None
-    return Rule.of(statement.progress)
+    return StreamProgress.of(statement.progress)
 
 
 def test_a_script_states_the_same_rules() -> None:
@@ -172,7 +174,7 @@ def test_the_type_of_the_column_decides_whether_the_wall_clock_says_anything() -
         (progress("v", ordered=True), "string", "v is string, and only a time or a number can progress"),
     ],
 )
-def test_a_rule_over_a_column_of_another_kind(rule: Rule, type_: str, message: str) -> None:
+def test_a_rule_over_a_column_of_another_kind(rule: StreamProgress, type_: str, message: str) -> None:
     with pytest.raises(ProgressError) as raised:
         rule.over(type_)
     assert message in str(raised.value)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
-from headgate.progress import Punctuation, Rule, Seen, Tracker, progress
+from headgate.errors import ProgressError
+from headgate.progress import ProgressRule, Punctuation, Seen, StreamProgress, Tracker, progress
 
 SECOND = 1_000_000
 
@@ -18,7 +20,7 @@ def up_to(highest: int | Fraction | None, rows: int = 1, punctuated: int | None 
     return Seen(rows, highest, punctuated)
 
 
-def told(rule: Rule, *batches: Seen) -> list[Punctuation]:
+def told(rule: StreamProgress, *batches: Seen) -> list[Punctuation]:
     """Give the punctuation behind each batch of a stream without groups, at one moment."""
     tracker = Tracker(rule)
     answers = []
@@ -33,7 +35,7 @@ class TestPromises:
         tracker = Tracker(progress("ts", ordered=True))
         assert tracker.punctuation(now=5) is None
         tracker.observe({}, now=6)
-        tracker.observe({None: Seen(rows=0, highest=None, punctuated=None)}, now=7)
+        tracker.observe({None: Seen(rows=0, highest=None, marked=None)}, now=7)
         assert tracker.punctuation(now=7) is None
 
     def test_within(self) -> None:
@@ -81,7 +83,7 @@ def test_slack_needs_little_memory_however_small_the_batches() -> None:
     for value in range(batches):
         tracker.observe({None: up_to(value)}, now=0)
     ((_, group),) = tracker.state()["groups"]
-    assert len(group["waiting"]) < 200
+    assert len(group["rule"]["waiting"]) < 200
     exact = batches - 1 - slack
     reached = tracker.punctuation(now=0)
     assert reached is not None
@@ -282,3 +284,53 @@ class TestEnd:
         ended = json.loads(json.dumps(again.state()))
         assert ended["told"] == "end"
         assert Tracker.restored(rule, ended).punctuation(now=0) == math.inf
+
+
+class OneRule(ProgressRule):
+    """A rule that counts the batches, and says what it is told to."""
+
+    def __init__(self, says: object) -> None:
+        self.says = says
+
+    def step(self, state: int | None, seen: Seen) -> tuple[int, Any]:  # noqa: ARG002
+        return (state or 0) + 1, self.says
+
+
+class TestRules:
+    def test_a_state_from_before_rules_had_one_of_their_own(self) -> None:
+        known = {"bound": 7, "last": 3, "rows": 4, "waiting": [[[[1, 9]], 2, 4]]}
+        state = {"told": 7, "clock": 3, "wall": 3, "by": None, "groups": [[None, known]]}
+        slack = Tracker.restored(progress("v", slack_rows=3), state)
+        slack.observe({None: up_to(2, 2)}, now=4)
+        assert slack.punctuation(now=4) == 7
+        slack.observe({None: up_to(2, 1)}, now=5)
+        assert slack.punctuation(now=5) == 9
+        within = Tracker.restored(progress("v", within=3), state)
+        within.observe({None: up_to(12)}, now=4)
+        assert within.punctuation(now=4) == 9
+
+    def test_a_rule_of_another_kind_does_not_get_the_state(self) -> None:
+        tracker = Tracker(progress("v", slack_rows=3))
+        tracker.observe({None: up_to(9, 5)}, now=0)
+        state = json.loads(json.dumps(tracker.state()))
+        again = Tracker.restored(progress("v", rule=OneRule(None)), state)
+        again.observe({None: up_to(10)}, now=1)
+        again = Tracker.restored(progress("v", rule=OneRule(12)), again.state())
+        again.observe({None: up_to(10)}, now=1)
+        assert again.state()["groups"][0][1]["rule"] == 2
+        assert again.punctuation(now=1) == 12
+
+    @pytest.mark.parametrize(("type_", "bound"), [("timestamp", 12), ("double", Fraction(25, 2))])
+    def test_a_rule_may_give_a_float(self, type_: str, bound: Punctuation) -> None:
+        assert told(progress("v", rule=OneRule(12.5)).over(type_), up_to(20)) == [bound]
+
+    @pytest.mark.parametrize("says", [math.inf, math.nan, "12", True])
+    def test_a_rule_that_gives_no_place(self, says: object) -> None:
+        with pytest.raises(ProgressError, match="its rule OneRule gave"):
+            told(progress("v", rule=OneRule(says)), up_to(20))
+
+    def test_a_state_that_cannot_be_written_is_told_at_once(self) -> None:
+        rule = OneRule(1)
+        rule.start = lambda: {1, 2}  # type: ignore[method-assign]
+        with pytest.raises(ProgressError, match="its first state cannot be written as JSON"):
+            progress("v", rule=rule)

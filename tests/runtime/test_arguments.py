@@ -138,7 +138,7 @@ def test_any_value_is_taken_or_refused_with_one_error(data: st.DataObject) -> No
         hg.subset: ("gap", "drop", "by", "weight", "fill", "method", "max_state"),
         hg.sample: ("rate", "spread", "weight"),
         hg.overload: ("target", "headroom"),
-        hg.progress: ("attr", "within", "ordered", "slack_rows", "punctuated_by", "by", "idle"),
+        hg.progress: ("attr", "within", "ordered", "slack_rows", "punctuated_by", "by", "idle", "rule"),
         hg.window: ("range", "slide", "wa", "pa", "rattr", "sattr", "tumbling"),
         hg.stream: ("source", "window", "alias"),
         hg.sources.packets: PACKETS,
@@ -155,7 +155,7 @@ def test_any_value_is_taken_or_refused_with_one_error(data: st.DataObject) -> No
 def test_numbers_of_numpy_become_plain_ones() -> None:
     policy = loose.subset(gap=np.int64(3), drop=np.float64(0.5))
     assert (type(policy.gap), type(policy.drop)) == (int, float)
-    assert type(loose.progress("ts", slack_rows=np.int64(5)).slack_rows) is int
+    assert type(loose.progress("ts", slack_rows=np.int64(5)).rule.slack) is int
     assert loose.sinks.console(np.int64(5)) == hg.sinks.console(5)
     packets = loose.sources.packets(rate=np.int64(5), hosts=np.int64(3), rows=np.int32(9))
     assert packets == hg.sources.packets(rate=5, hosts=3, rows=9)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from headgate.api.run import Run
     from headgate.connect.sources import Files
-    from headgate.progress import Rule
+    from headgate.progress import StreamProgress
 
 Tuple = tuple[int, str, int]
 SCHEMA = "ts INT, k STRING, v INT"
@@ -155,7 +155,7 @@ class TestSources:
 
     @pytest.mark.parametrize("rule", [WITHIN, None])
     def test_a_bounded_dataframe_closes_all_windows_and_is_read_once(
-        self, spark: SparkSession, tmp_path: Path, rule: Rule | None
+        self, spark: SparkSession, tmp_path: Path, rule: StreamProgress | None
     ) -> None:
         for expected in ([len(ROWS)], []):
             flow = hg.Flow(spark, "test", str(tmp_path / "checkpoint"))
@@ -331,7 +331,7 @@ MARKED_FILES = [
     [(8, "b", True), (12, "a", False)],
     [(13, "a", False), (14, "b", False), (16, "a", False)],
 ]
-RULES: dict[str, tuple[Rule, int]] = {
+RULES: dict[str, tuple[StreamProgress, int]] = {
     "Ordered": (hg.progress("ts", ordered=True), 16),
     "Bounded": (hg.progress("ts", within=5), 11),
     "Slack": (hg.progress("ts", slack_rows=2), 13),

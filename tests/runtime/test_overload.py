@@ -9,11 +9,10 @@ import pytest
 from pyspark.sql import DataFrame
 
 import headgate as hg
-from headgate.incremental.reduce import figure
 from headgate.shed.learn.costs import Coefficients
 from headgate.shed.live.shedding import Shedding
 from headgate.shed.live.upkeep import Upkeep
-from headgate.shed.live.workload import READ, REDUCED, SAMPLED, VALUES, WEIGHED, Load, Shed
+from headgate.shed.live.workload import READ, REDUCED, SAMPLED, VALUES, WEIGHED, BatchLoad, Taken
 from headgate.testing import Driver, drive
 
 if TYPE_CHECKING:
@@ -33,19 +32,21 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches take as long as a machine would of which everything is known."""
     observe, to_try, tried = Shedding.observe, Shedding.to_try, Shedding.tried
 
-    def seconds(shedding: Shedding, load: Load, rates: dict[str, float]) -> float:
-        return COSTS.seconds(shedding.workload.amounts(load, Shed(rates), shedding.statistics))
+    def seconds(shedding: Shedding, load: BatchLoad, rates: dict[str, float]) -> float:
+        return COSTS.seconds(shedding.learned.workload.amounts(load, Taken(rates), shedding.learned.statistics))
 
     def observed(
         self: Shedding, decided: Any, amounts: Any, figures: Any, outlooks: Any, manifests: Any, answers: int, *_: Any
     ) -> None:
-        load = Load({"S": figures[figure("S", "rows")]})
+        load = BatchLoad({"S": figures.of("S").rows})
         taken = seconds(self, load, decided.rates)
         observe(self, decided, amounts, figures, outlooks, manifests, answers, taken, None)
 
     monkeypatch.setattr(Shedding, "observe", observed)
     monkeypatch.setattr(Shedding, "to_try", lambda self, batch, _: to_try(self, batch, 0.0))
-    monkeypatch.setattr(Shedding, "tried", lambda self, rates, _: tried(self, rates, seconds(self, self.load, rates)))
+    monkeypatch.setattr(
+        Shedding, "tried", lambda self, rates, _: tried(self, rates, seconds(self, self.learned.load, rates))
+    )
 
 
 def flow(spark: SparkSession, folder: Path) -> hg.Flow:
@@ -148,12 +149,13 @@ def test_a_query_of_fine_groups_reads_apart_from_those_that_share_a_sample(spark
 @pytest.mark.usefixtures("machine")
 def test_batches_in_which_windows_close_have_the_time_that_others_spare(spark: SparkSession, tmp_path: Path) -> None:
     shedding = run(spark, drive(flow(spark, tmp_path), overload=hg.overload(5.0)), 3).shedding
-    closes, does_not = (Load({"S": 1e4}, upkeep=Upkeep(closings=closings)) for closings in (1.0, 0.0))
-    assert 0 < shedding._rhythm.usual.closings < 1
+    closes, does_not = (BatchLoad({"S": 1e4}, upkeep=Upkeep(closings=closings)) for closings in (1.0, 0.0))
+    assert 0 < shedding.learned.rhythm.usual.closings < 1
     assert shedding.controller is not None
     most = shedding.controller.capacity
-    assert shedding._evened(does_not, 0.6 * most) < 0.6 * most < shedding._evened(closes, 0.6 * most) <= most
-    assert shedding._evened(closes, most) == most
+    evened = shedding.decider.evened
+    assert evened(does_not, 0.6 * most) < 0.6 * most < evened(closes, 0.6 * most) <= most
+    assert evened(closes, most) == most
 
 
 @pytest.mark.usefixtures("machine")
@@ -175,8 +177,8 @@ def test_what_may_not_be_shed_is_said_to_be_too_much(spark: SparkSession, tmp_pa
     made = flow(spark, tmp_path)
     made.query("exact", SQL)
     driver = run(spark, drive(made, overload=hg.overload(1.5)), 9)
-    assert driver.shedding.plan is not None
-    assert "what may not be shed takes" in driver.shedding.plan.why
+    assert driver.shedding.decider.plan is not None
+    assert "what may not be shed takes" in driver.shedding.decider.plan.why
     closed = hg.evaluate(SQL, S=stream(spark, range(10))).where("window_end <= 900")
     assert by_window(driver.results("exact")) == by_window(closed)
 

@@ -17,6 +17,7 @@ from headgate.protocol.figures import Figures, StreamFigures
 from headgate.protocol.manifest import ProgressPart, WindowsPart
 from headgate.shed.join.plan import restored
 from headgate.shed.join.statistics import Seen
+from headgate.shed.live.ahead import Ahead
 from headgate.shed.live.shedding import Shedding
 from headgate.testing import drive
 
@@ -87,7 +88,7 @@ def test_a_plan_is_made_whatever_is_measured(driver: Driver, measured: Sequence[
     manifest = replace(driver.manifest, progress=ProgressPart(highest={"S": 0}))
     for number, seen in enumerate(measured):
         told, due = {"S": seen["told"]}, {False: seen["due"], True: 0}
-        decided = shedding.decide(manifest, {"S": seen["amount"]}, {}, seen["interval"], told, due)
+        decided = shedding.decide(manifest, Ahead({"S": seen["amount"]}, {}, seen["interval"], told, due, now=0))
         assert math.isfinite(decided.predicted)
         assert all(0 <= rate <= 1 for rate in decided.rates.values())
         after = replace(

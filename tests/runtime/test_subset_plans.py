@@ -11,7 +11,7 @@ from tests.support import Row, assert_same, collected, frame, seeds
 
 import headgate as hg
 from headgate import reference
-from headgate.shed.policy import Subset
+from headgate.shed.builtin import Subset
 from headgate.testing import drive
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from headgate.progress import Rule
+    from headgate.progress import StreamProgress
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 DDL = "ts INT, u INT, k STRING, v INT, router STRING, done BOOLEAN"
@@ -34,7 +34,7 @@ def driven(
     spark: SparkSession,
     folder: Path,
     ddl: str = DDL,
-    rule: Rule = RULE,
+    rule: StreamProgress = RULE,
     queries: dict[str, str] = QUERIES,
     anew: bool = False,
 ) -> Driver:
@@ -103,7 +103,7 @@ def test_progress_on_another_column_is_told(spark: SparkSession, tmp_path: Path)
     ],
 )
 def test_another_promise_about_the_same_column_goes_on(
-    spark: SparkSession, tmp_path: Path, before: Rule, after: Rule, reached: list[int]
+    spark: SparkSession, tmp_path: Path, before: StreamProgress, after: StreamProgress, reached: list[int]
 ) -> None:
     made = run(spark, driven(spark, tmp_path, rule=before))
     assert made.punctuation("S") == reached[0]

@@ -11,6 +11,8 @@ from headgate.errors import FlowError, WindowError
 from headgate.lang import parse_query
 from headgate.plan import Catalog, Field, Source, bind
 from headgate.plan.stream.stages import Continuous, continuous
+from headgate.shed.builtin import estimate, sample, subset
+from headgate.shed.fit import loss_of
 from headgate.shed.join.cost import EVERYTHING, NOTHING, Shares
 from headgate.shed.join.keys import KeyLoads, KeyRates, key_loads
 from headgate.shed.join.plan import PairSubset, restored
@@ -23,7 +25,7 @@ from headgate.shed.join.planner import (
 )
 from headgate.shed.join.statistics import JoinStatistics, Seen
 from headgate.shed.join.work import Prices, work
-from headgate.shed.policy import METHODS, Sample, Subset, check_policy, estimate, sample, subset
+from headgate.shed.losses import METHODS, Pairs, RandomPairs
 
 PRICES = Prices(looking=1e-6, kept=2e-6, held=5e-7, pair=1e-6)
 
@@ -49,7 +51,7 @@ def seconds(load: KeyLoads, plan: PairSubset) -> float:
 def test_a_plan_takes_as_long_as_it_may(method: str | None, part: float, anti: bool) -> None:
     load = loads(anti=anti)
     budget = part * seconds(load, PairSubset())
-    plan = within_time(Subset(method=method), load, PRICES, 1.0, budget)
+    plan = within_time(Pairs(method=method), load, PRICES, 1.0, budget)
     if method == "insert-no-probe" and plan.others == NOTHING:
         return
     assert 0.5 * budget < seconds(load, plan) < 1.02 * budget
@@ -58,7 +60,7 @@ def test_a_plan_takes_as_long_as_it_may(method: str | None, part: float, anti: b
 
 def test_by_key_gives_more_where_keys_differ_and_says_why_not_where_they_do_not() -> None:
     even, uneven = loads(skew=0.0), loads(anti=True)
-    by_key, alike = Subset(), Subset(method="probe-no-insert")
+    by_key, alike = Pairs(), Pairs(method="probe-no-insert")
     budget = 0.3 * seconds(uneven, PairSubset())
     plans = [within_time(policy, uneven, PRICES, 1.0, budget) for policy in (by_key, alike)]
     assert work(uneven, plans[0]).pairs > 1.05 * work(uneven, plans[1]).pairs
@@ -72,16 +74,16 @@ def test_by_key_gives_more_where_keys_differ_and_says_why_not_where_they_do_not(
 def test_keys_pay_unless_they_change_too_fast() -> None:
     load = loads(anti=True)
     budget = 0.3 * seconds(load, PairSubset())
-    assert within_time(Subset(), load, PRICES, 1.0, budget, before=load).known
+    assert within_time(Pairs(), load, PRICES, 1.0, budget, before=load).known
     others = loads(anti=True, order=np.random.default_rng(1))
-    plan = within_time(Subset(), load, PRICES, 1.0, budget, before=others)
+    plan = within_time(Pairs(), load, PRICES, 1.0, budget, before=others)
     assert plan.known is None
     assert plan.why.endswith("as they change too fast for the statistics")
 
 
 def test_plans_do_not_change_sides_for_little() -> None:
     load = loads(skew=0.0)
-    budget, policy = 0.2 * seconds(load, PairSubset()), Subset(method="probe-no-insert")
+    budget, policy = 0.2 * seconds(load, PairSubset()), Pairs(method="probe-no-insert")
     first = within_time(policy, load, PRICES, 1.0, budget)
     assert first.others.insert_right == 0
     other = key_loads(KeyRates(20_000, {}), KeyRates(20_000, {}), 4.0, 4.4, 2_000)
@@ -92,27 +94,27 @@ def test_plans_do_not_change_sides_for_little() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_fraction_is_dropped_always(method: str) -> None:
     load = loads()
-    plan = dropped_always(Subset(drop=0.4, method=method), load)
+    plan = dropped_always(Pairs(method), 0.4, load)
     assert work(load, plan).pairs == pytest.approx(0.6 * work(load, PairSubset()).pairs, rel=1e-6)
-    assert dropped_always(Subset(method=method), load).exact
+    assert dropped_always(Pairs(method), 0.0, load).exact
 
 
 def test_no_more_is_kept_than_there_is_room_for() -> None:
     load = loads()
-    policy = Subset(max_state=5_000)
+    policy = Pairs(max_state=5_000)
     room = within_room(policy, load, PairSubset()).room
     assert room is not None
     assert work(load, room).held == pytest.approx(4_500)
-    assert within_room(Subset(), load, PairSubset()) == PairSubset()
-    assert within_room(Subset(max_state=10**9), load, PairSubset()) == PairSubset()
+    assert within_room(Pairs(), load, PairSubset()) == PairSubset()
+    assert within_room(Pairs(max_state=10**9), load, PairSubset()) == PairSubset()
 
 
 @pytest.mark.parametrize("spread", [1.0, 1.25])
 def test_a_sample_takes_as_long_as_it_may(spread: float) -> None:
     load = loads(skew=0.0, keys=20_000)
-    everything = PRICES.seconds(work(load, sampled_always(Sample(), load, PRICES)))
+    everything = PRICES.seconds(work(load, sampled_always(RandomPairs(), 1.0, load, PRICES)))
     for part in (0.9, 0.98):
-        plan = sampled_within(Sample(spread=spread), load, PRICES, 1.0, part * everything)
+        plan = sampled_within(RandomPairs(spread=spread), load, PRICES, 1.0, part * everything)
         assert 0.01 <= plan.rate < 1
         assert PRICES.seconds(work(load, plan)) == pytest.approx(part * everything, rel=0.02)
         assert (plan.others.left is None) == (spread == 1 or part > 0.9)
@@ -122,15 +124,18 @@ def test_a_sample_takes_as_long_as_it_may(spread: float) -> None:
 @pytest.mark.parametrize("part", [0.05, 0.2, 0.5])
 def test_there_is_a_sample_for_every_budget(part: float, skew: float) -> None:
     load = loads(skew=skew, keys=2_000)
-    everything = PRICES.seconds(work(load, sampled_always(Sample(), load, PRICES)))
-    plan = sampled_within(Sample(), load, PRICES, 1.0, part * everything)
+    everything = PRICES.seconds(work(load, sampled_always(RandomPairs(), 1.0, load, PRICES)))
+    plan = sampled_within(RandomPairs(), load, PRICES, 1.0, part * everything)
     print(f"skew {skew}, {part} of the time: {plan.why}")
     assert PRICES.seconds(work(load, plan)) == pytest.approx(part * everything, rel=0.05)
 
 
 def test_a_sample_that_there_is_no_time_for_does_little() -> None:
     load = loads(skew=0.0, keys=2_000)
-    plan, every = sampled_within(Sample(), load, PRICES, 1.0, 0.0), sampled_always(Sample(), load, PRICES)
+    plan, every = (
+        sampled_within(RandomPairs(), load, PRICES, 1.0, 0.0),
+        sampled_always(RandomPairs(), 1.0, load, PRICES),
+    )
     assert "or less" in plan.why
     assert 0 < PRICES.seconds(work(load, plan)) < 0.05 * PRICES.seconds(work(load, every))
 
@@ -187,14 +192,14 @@ PAIRS = "SELECT A.ts AS at, B.ts AS bt, A.k FROM A [RANGE 4, WA ts], B [RANGE 3,
 
 
 def test_what_cannot_be_shed_is_refused() -> None:
-    check_policy(query(PAIRS), subset(method="by-key", max_state=0))
-    check_policy(query(f"SELECT count(*) AS n [RANGE 5, SLIDE 5, WA at] FROM ({PAIRS})"), estimate())
+    loss_of(query(PAIRS), subset(method="by-key", max_state=0))
+    loss_of(query(f"SELECT count(*) AS n [RANGE 5, SLIDE 5, WA at] FROM ({PAIRS})"), estimate())
     with pytest.raises(FlowError, match="leave out gap and by"):
-        check_policy(query(PAIRS), subset(gap=3))
+        loss_of(query(PAIRS), subset(gap=3))
     with pytest.raises(FlowError, match="no pairs to sample"):
-        check_policy(query("SELECT count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM A"), sample())
+        loss_of(query("SELECT count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM A"), sample())
     with pytest.raises(FlowError, match="max_state is for joins"):
-        check_policy(query("SELECT count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM A"), subset(max_state=5))
+        loss_of(query("SELECT count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM A"), subset(max_state=5))
     with pytest.raises(FlowError, match="method='best'"):
         subset(method="best")
     with pytest.raises(FlowError, match="max_state=-1"):
@@ -209,7 +214,7 @@ def test_what_cannot_be_shed_is_refused() -> None:
 
 def test_nothing_is_made_of_nothing() -> None:
     empty = key_loads(KeyRates(0, {}), KeyRates(0, {}), 1.0, 1.0, 1)
-    assert within_time(Subset(), empty, PRICES, 1.0, 0.0).others == EVERYTHING
+    assert within_time(Pairs(), empty, PRICES, 1.0, 0.0).others == EVERYTHING
     statistics = JoinStatistics((10.0, 10.0))
     statistics.observe((Seen(), Seen(5, 0, 1, {}, 0.0, 4.0)), pairs=0, plan=PairSubset())
     assert work(statistics.loads((0, 5)), PairSubset(Shares())).pairs == 0

@@ -32,10 +32,12 @@ from headgate.plan.logical.catalog import did_you_mean, names_read
 from headgate.plan.logical.explain import explain_query, explain_sink, explain_stream
 from headgate.plan.logical.needed import inputs_needed
 from headgate.plan.stream.stages import continuous
-from headgate.progress import Rule
+from headgate.progress import StreamProgress
+from headgate.shed.builtin import exact
 from headgate.shed.controller import Overload
+from headgate.shed.fit import check_tuples_shed, loss_of
 from headgate.shed.join.sql import RESERVED
-from headgate.shed.policy import Policy, as_policy, check_policy, check_tuples_shed, properties
+from headgate.shed.policy import Policy, as_policy
 from headgate.spark.failures import plain_errors
 from headgate.spark.folder import Folder
 from headgate.store.checkpoint import Checkpoint
@@ -91,7 +93,7 @@ class Flow:
         self._caller, self._spark = spark, _clone(spark, self.checkpoint)
         self._sources: dict[str, Source | DataFrame] = {}
         self._schemas: dict[str, StructType] = {}
-        self._rules: dict[str, Rule | None] = {}
+        self._rules: dict[str, StreamProgress | None] = {}
         self._queries: dict[str, Continuous] = {}
         self._texts: dict[str, str] = {}
         self._read: dict[str, list[str]] = {}
@@ -104,7 +106,7 @@ class Flow:
         self._listeners = Listeners()
 
     @given.checked("flow.stream")
-    def stream(self, name: str, source: Source | DataFrame, progress: Rule | None = None) -> None:
+    def stream(self, name: str, source: Source | DataFrame, progress: StreamProgress | None = None) -> None:
         """Adds a stream: a streaming or bounded DataFrame, or one of `hg.sources`, and how it progresses."""
         _new("stream", name, self._sources)
         _new("table", name, self._tables.sources)
@@ -112,17 +114,17 @@ class Flow:
             hasattr(type(source), part) for part in ("columnar", "schema", "read")
         ):
             raise FlowError(f"stream {name}: {given.shown(source)} is neither a DataFrame nor one of hg.sources")
-        if progress is not None and not isinstance(progress, Rule):
+        if progress is not None and not isinstance(progress, StreamProgress):
             raise given.refused(f"stream {name}: progress", progress, "hg.progress('ts', within='10 seconds')")
         schema = source.schema if isinstance(source, DataFrame) else source.schema(self._spark)
         if taken := sorted(name for name in schema.names if name.lower() in RESERVED):
             raise BindError(f"stream {name}: {taken[0]} is what Headgate calls a column of its own: rename that one")
         if progress is not None:
-            for column in (progress.attr, progress.by, progress.punctuated_by):
-                if column is not None and column not in schema.names:
+            for column in progress.columns:
+                if column not in schema.names:
                     hint = did_you_mean(column, [name for name in schema.names if name != MALFORMED])
                     raise BindError(f"progress of stream {name}: there is no column {column}; {hint}")
-            marks = progress.punctuated_by
+            marks = progress.rule.needs.marked_by
             if marks is not None and (kind := schema[marks].dataType.simpleString()) != "boolean":
                 raise BindError(f"progress of stream {name}: punctuated_by={marks!r} is {kind}: give a boolean column")
             progress = progress.over(schema[progress.attr].dataType.simpleString())
@@ -156,7 +158,8 @@ class Flow:
         """
         _new("query", name, self._queries)
         ast = as_tree(f"query {name}", sql, BindError)
-        promise, strategy = as_policy(f"query {name}", policy), as_strategy(f"query {name}", strategy, FlowError)
+        promise = as_policy(f"query {name}", policy, exact())
+        strategy = as_strategy(f"query {name}", strategy, FlowError)
         given.flag(f"query {name}: anew", anew)
         try:
             plan = bind(ast, self._catalog())
@@ -164,13 +167,13 @@ class Flow:
             raise type(error)(f"query {name}: {error}") from None
         bounded = [n for n, s in self._sources.items() if isinstance(s, DataFrame) and not s.isStreaming]
         query = continuous(name, plan, strategy, bounded)
-        check_policy(query, promise)
+        loss = loss_of(query, promise)
         self._queries[name], self._policies[name] = query, promise
         read = {n.lower() for n in names_read(ast)}
         self._read[name] = [q for q in self._readable() if q != name and q.lower() in read]
         # Another answer of what it reads is another answer of its own.
-        # A policy may change its numbers, but what is kept depends on what it is.
-        texts = (f"{normal_text(ast)} {type(promise).__name__}", *(self._texts[q] for q in self._read[name]))
+        # A policy may change its numbers, but what is kept depends on its loss.
+        texts = (f"{normal_text(ast)} {loss.kept_as}", *(self._texts[q] for q in self._read[name]))
         self._texts[name] = "; ".join(texts)
         if anew:
             self._anew.add(name)
@@ -230,7 +233,7 @@ class Flow:
 
     def _properties(self, query: Continuous) -> list[str]:
         strategy = [f"strategy = '{query.strategy}'"] if query.strategy is not None else []
-        return [*properties(self._policies[query.name]), *strategy]
+        return [*filter(None, [self._policies[query.name].describe()]), *strategy]
 
     def _sinks(self, of: str, of_stream: bool = False) -> list[str]:
         outlets = [o for o in self._outlets if o.of == of and (o.output == "bad") == of_stream]
@@ -323,7 +326,7 @@ class Flow:
             _collect(query.plan, frozenset(query.plan.types), wanted)
         for name, rule in self._rules.items():
             if rule is not None:
-                wanted[name] |= {c for c in (rule.attr, rule.by, rule.punctuated_by) if c is not None}
+                wanted[name] |= {*rule.columns}
         if any(outlet.output != "answers" for outlet in self._outlets):
             return {name: list(self._schemas[name].names) for name in wanted}
         return {name: [c for c in self._schemas[name].names if c in columns] for name, columns in wanted.items()}

@@ -239,7 +239,8 @@ class Run:
     def _tick(self) -> None:
         """Runs batches in a lull, for progress that follows the clock, and looks whether folders are gone."""
         assert self._query is not None
-        idle = [t.rule.idle / 4e6 for t in self._engine.running.streams.trackers.values() if t.rule.idle is not None]
+        promised = [tracker.progress for tracker in self._engine.running.streams.trackers.values()]
+        idle = [progress.idle / 4e6 for progress in promised if progress.idle is not None]
         pause = min(max(min(idle, default=_LOOK), 0.05), _LOOK)
         gone: list[str] = []
         try:
@@ -449,10 +450,10 @@ class Run:
         """
         check_output(query, output, self._engine.program.queries, self._inputs.sources)
         check_fill(f"results of {query}", fill)
-        subset = self._engine.shedding.subsets.policies.get(query) if output == "answers" else None
-        if fill is None and (subset is None or subset.fill is None):
+        windows = self._engine.shedding.subsets.by_window.get(query) if output == "answers" else None
+        if fill is None and (windows is None or windows.fill is None):
             return self._delivered(query, output)
-        if subset is None or subset.by != "window":
+        if windows is None:
             raise FlowError(f"query {query} drops no windows, so it has no gaps: fill is for hg.subset(gap=...)")
         groups, rows = group_columns(self._engine.program.queries[query]), self._delivered(query, output)
         if missing := {*groups, WINDOW_START} - set(rows.columns):

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from headgate.connect.files.options import FORMAT_OPTIONS, READABLE, without, wrong_reading
 from headgate.errors import Error, ScriptError
 from headgate.plan.logical.catalog import did_you_mean
 from headgate.plan.logical.script import ScriptStream, ScriptTable
 from headgate.plan.stream.stages import continuous
-from headgate.shed.policy import Policy, check_policy, estimate, exact, sample, subset
+from headgate.shed.builtin import POLICIES, exact
+from headgate.shed.fit import loss_of
 
 if TYPE_CHECKING:
     from headgate.lang.nodes import OptionValue
     from headgate.plan.logical.script import Script, ScriptQuery
+    from headgate.shed.policy import Policy
 
 #: How many files a batch takes at most, which is an option of ours.
 MOST_FILES = "max_files_per_batch"
 _KINDS = {str: "a text in quotes", int: "a whole number", float: "a number"}
-#: The properties of each policy, and what makes it.
-_POLICIES: dict[str, tuple[dict[str, type], Callable[..., Policy]]] = {
-    "exact": ({}, exact),
-    "estimate": ({"confidence": float, "weight": float, "priority": int, "rate": float}, estimate),
-    "subset": (
-        {"gap": int, "drop": float, "by": str, "weight": float, "fill": str, "method": str, "max_state": int},
-        subset,
-    ),
-    "sample": ({"rate": float, "spread": float, "weight": float}, sample),
-}
 
 
 def check_written(script: Script) -> None:
@@ -43,18 +35,29 @@ def check_written(script: Script) -> None:
 def policy_of(query: ScriptQuery) -> Policy:
     """What WITH promises under overload; every property is checked."""
     what, shed = f"query {query.name}", query.properties.get("shed", "exact")
-    if shed not in _POLICIES:
-        known = ", ".join(f"'{name}'" for name in _POLICIES)
+    if shed not in POLICIES:
+        known = ", ".join(f"'{name}'" for name in POLICIES)
         raise ScriptError(f"{what}: unknown shed = {shed!r}: write one of {known}, or leave it out")
-    own, promise = _POLICIES[str(shed)]
+    promise = POLICIES[str(shed)]
+    own = _properties(promise)
     given = checked(what, "property", query.properties, {"strategy": str, "shed": str} | own)
     try:
-        policy = promise(**{name: value for name, value in given.items() if name in own})
+        policy: Policy = promise(**{name: value for name, value in given.items() if name in own})
     except Error as error:
         raise ScriptError(f"{what}: {str(error).removeprefix(f'hg.{shed}: ')}") from None
     if policy != exact():
-        check_policy(continuous(query.name, query.plan, query.strategy), policy)
+        loss_of(continuous(query.name, query.plan, query.strategy), policy)
     return policy
+
+
+def _properties(promise: Callable[..., Policy]) -> dict[str, type]:
+    """The properties of a policy with their types, which are the arguments of the function that makes it.
+
+    >>> _properties(POLICIES["sample"])
+    {'rate': <class 'float'>, 'spread': <class 'float'>, 'weight': <class 'float'>}
+    """
+    found = {name: hint for name, hint in get_type_hints(promise).items() if name != "return"}
+    return {name: next(t for t in get_args(hint) or (hint,) if t is not type(None)) for name, hint in found.items()}
 
 
 def check_reading(given: ScriptStream | ScriptTable) -> None:

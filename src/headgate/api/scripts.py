@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import UnsupportedOperationException
@@ -16,8 +15,8 @@ from headgate.errors import Error, ProgressError, ScriptError
 from headgate.lang import to_sql
 from headgate.plan.logical.script import ScriptStream, ScriptTable
 from headgate.plan.stream.stages import continuous
-from headgate.progress import Rule
-from headgate.shed.policy import check_tuples_shed
+from headgate.progress import StreamProgress
+from headgate.shed.fit import check_tuples_shed
 from headgate.spark.failures import plain_errors
 from headgate.sql.text import quoted
 
@@ -58,7 +57,7 @@ def flow_of(script: Script, spark: SparkSession, name: str, checkpoint: str) -> 
     check_script(script)
     flow = Flow(spark, name, checkpoint)
     for stream in script.streams:
-        flow.stream(stream.name, _known(stream) or _opened(stream, spark), _rule(stream))
+        flow.stream(stream.name, _known(stream) or _opened(stream, spark), _progress(stream))
     for table in script.tables:
         flow.table(table.name, _rows(table, spark))
     for query in script.queries:
@@ -75,7 +74,7 @@ def check_script(script: Script) -> None:
     check_written(script)
     for stream in script.streams:
         _known(stream)
-        _rule(stream)
+        _progress(stream)
     for table in script.tables:
         if table.statement.format.lower() in READABLE:
             _files(table, table.statement.format.lower())
@@ -158,20 +157,14 @@ def _schema(given: ScriptStream | ScriptTable) -> str:
     return ", ".join(f"{quoted(c.name)} {to_sql(c.kind)}" for c in given.statement.schema if c.kind)
 
 
-def _rule(stream: ScriptStream) -> Rule | None:
+def _progress(stream: ScriptStream) -> StreamProgress | None:
     """What PROGRESS promises, about columns by the names that SCHEMA gives them."""
     statement = stream.statement.progress
     if statement is None:
         return None
     names = {f.name.lower(): f.name for f in stream.source.fields}
     try:
-        rule = Rule.of(statement)
-        return replace(
-            rule,
-            attr=names[rule.attr.lower()],
-            by=names[rule.by.lower()] if rule.by else None,
-            punctuated_by=names[rule.punctuated_by.lower()] if rule.punctuated_by else None,
-        ).over(stream.source.types[names[rule.attr.lower()]])
+        return StreamProgress.of(statement, names).over(stream.source.types[names[statement.on.name.lower()]])
     except ProgressError as error:
         raise ProgressError(f"stream {stream.name}: {error}") from None
 

@@ -30,7 +30,7 @@ def _streams(context: Context) -> Context:
     """Takes in how far the streams of the flow have come, and tells their punctuation."""
     running, decision, figures = context.running, context.decision, context.figures
     seen: dict[str, Mapping[str | None, Seen]] = {
-        name: figures.of(name).groups if tracker.rule.by else {None: figures.of(name).seen}
+        name: figures.of(name).groups if tracker.progress.by else {None: figures.of(name).seen}
         for name, tracker in running.streams.trackers.items()
         if name in context.offer.found
     }

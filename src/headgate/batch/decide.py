@@ -7,6 +7,7 @@ from dataclasses import replace
 from headgate.batch.context import Context
 from headgate.observe.report import decision_events
 from headgate.protocol.decision import Decision, Drops
+from headgate.shed.live.ahead import Ahead
 from headgate.spark.failures import plain_errors
 from headgate.spark.splitting import splitting
 
@@ -55,4 +56,4 @@ def _drops(context: Context, now: int) -> Drops:
     told = running.streams.asked(now)
     due = {closes: running.stored.state.due(before, closes) for closes in (False, True)}
     with running.lock:
-        return running.shedding.decide(before, amounts, spans, offer.interval, told, due)
+        return running.shedding.decide(before, Ahead(amounts, spans, offer.interval, told, due, now))

@@ -15,9 +15,10 @@ from headgate.batch.span import BatchSpan
 from headgate.bounded.lower import lower
 from headgate.progress.streams import Streams
 from headgate.protocol.manifest import Manifest
+from headgate.shed.fit import confidences
 from headgate.shed.live.joins import shed_keeper
 from headgate.shed.live.shedding import Shedding
-from headgate.shed.policy import Policy, exact, limits_for
+from headgate.shed.policy import Policy
 from headgate.spark.folder import Folder
 from headgate.store.answers import Answers
 from headgate.store.changes import check_columns, used_columns, with_added, without_dropped
@@ -52,7 +53,7 @@ class Preparation:
         """What a flow is made of that goes on from a manifest, and the manifest with its queries."""
         known = self._without_dropped(manifest)
         check_columns(known, self._columns, self._definition.promised, self._checkpoint.path)
-        shed = {n: limits_for(self._definition.queries[n], p) for n, p in self._policies.items() if p != exact()}
+        shed = confidences(self._definition.queries, self._policies)
         program = program_of(self._spark, self._definition, known.state.tables, shed)
         manifest = self._with_added(known, program)
         running = Running(

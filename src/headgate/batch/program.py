@@ -19,7 +19,7 @@ from headgate.incremental.levels import Level, levels
 from headgate.incremental.reduce import MALFORMED, Watch
 from headgate.plan.logical.nodes import ROW_NUM
 from headgate.plan.stream.stages import Continuous, Stage, tables_of
-from headgate.progress import Rule, ranks
+from headgate.progress import StreamProgress
 from headgate.sql.text import empty
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Definition:
     """What users have defined: queries over streams and tables, and where the answers go."""
 
     schemas: Mapping[str, StructType]
-    rules: Mapping[str, Rule | None]
+    rules: Mapping[str, StreamProgress | None]
     queries: Mapping[str, Continuous]
     texts: Mapping[str, str]
     outlets: Sequence[Outlet]
@@ -168,11 +168,11 @@ def program_of(
         name: Watch(
             name,
             rule.attr if rule else None,
-            rule.punctuated_by if rule else None,
+            rule.rule.needs.marked_by if rule else None,
             rule.by if rule else None,
             marked=MALFORMED in frames[name].columns,
             numbered=name in definition.numbered,
-            ranked=ranks(rule.slack_rows) if rule and rule.slack_rows is not None else (),
+            ranked=rule.rule.needs.ranks if rule else (),
         )
         for name, rule in definition.rules.items()
     }

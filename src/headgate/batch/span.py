@@ -33,7 +33,7 @@ class BatchSpan:
         look at them.
         """
         spans: dict[Axis, tuple[Number, Number]] = {}
-        for axis in {a for name in subsets.policies for a in subsets.axes(name)}:
+        for axis in {a for name in subsets.names for a in subsets.axes(name)}:
             name, counted = axis
             last, ahead = come(manifest, axis), self._advances.get(axis)
             if name not in found:
@@ -49,7 +49,7 @@ class BatchSpan:
 
     def advance(self, subsets: Subsets, before: Manifest, now: Manifest) -> None:
         """Takes note of how far streams went on with a batch; by the furthest of late, as batches differ."""
-        for name in subsets.policies:
+        for name in subsets.names:
             for axis in subsets.axes(name):
                 start, end = come(before, axis), come(now, axis)
                 if start is not None and end is not None:

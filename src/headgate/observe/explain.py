@@ -12,7 +12,6 @@ from headgate.connect.sinks import CallSink, FormatSink, ParquetSink, TableSink
 from headgate.connect.sources import Files
 from headgate.incremental.hold import HeldByKey, HeldByPartition, HeldByTuple
 from headgate.incremental.match import Side
-from headgate.lang.units import MICROSECONDS
 from headgate.plan.logical import render as words
 from headgate.plan.logical.nodes import Aggregate, Band, Join, SameWindow
 from headgate.shed.live.status import explain
@@ -21,9 +20,8 @@ if TYPE_CHECKING:
     from headgate.batch.engine import Engine
     from headgate.incremental.hold import Held
     from headgate.plan.stream.stages import Stage
-    from headgate.progress import Rule
+    from headgate.progress import StreamProgress
     from headgate.sharing.tables import Table
-    from headgate.windows import Number
 
 _LABEL = 10
 _NAME = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)`")
@@ -52,29 +50,9 @@ def place(sink: object) -> tuple[str, str | None]:
     return type(sink).__name__.removesuffix("Sink").lower(), None
 
 
-def promise(rule: Rule | None) -> str:
-    """What is promised of a stream's progress, as a script writes it.
-
-    >>> from headgate.progress import progress
-    >>> promise(progress("ts", within="10 seconds", by="router", idle="1 minute"))
-    'PROGRESS ON ts WITHIN 10 seconds BY router IDLE 1 minute'
-    """
-    if rule is None:
-        return ""
-    said = [f"PROGRESS ON {words.name(rule.attr)}"]
-    if rule.within is not None:
-        said.append(f"WITHIN {words.number(rule.within) if rule.numeric else _time(rule.within)}")
-    if rule.ordered:
-        said.append("ORDERED")
-    if rule.slack_rows is not None:
-        said.append(f"SLACK {words.counted(rule.slack_rows, 'rows')}")
-    if rule.punctuated_by is not None:
-        said.append(f"PUNCTUATED BY {words.name(rule.punctuated_by)}")
-    if rule.by is not None:
-        said.append(f"BY {words.name(rule.by)}")
-    if rule.idle is not None:
-        said.append(f"IDLE {_time(rule.idle)}")
-    return " ".join(said)
+def promise(progress: StreamProgress | None) -> str:
+    """How a stream progresses, as a script writes it."""
+    return "" if progress is None else progress.describe()
 
 
 def kept(engine: Engine) -> str:
@@ -161,9 +139,3 @@ def _section(title: str, lines: Iterable[tuple[str, str]]) -> str:
 def _plain(sql: str) -> str:
     """Spark SQL without quotes around plain names."""
     return _NAME.sub(r"\1", sql)
-
-
-def _time(microseconds: Number) -> str:
-    """A time in the largest unit that divides it."""
-    unit = next(u for u in reversed(MICROSECONDS) if microseconds % MICROSECONDS[u] == 0)
-    return words.counted(int(microseconds / MICROSECONDS[unit]), unit)

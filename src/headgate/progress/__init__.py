@@ -1,19 +1,22 @@
-"""Progress: punctuation says that no tuple below it is still to come, which closes windows and frees state."""
+"""Progress: punctuation says that no later tuple is below it. That closes windows and frees state."""
 
 from headgate.progress.granularity import coarsened
-from headgate.progress.group import Seen
 from headgate.progress.place import Punctuation, furthest, least
 from headgate.progress.propagation import Reached, closed, joined_up, late_before, opened, punctuation, reached
-from headgate.progress.rule import Rule, Span, progress
+from headgate.progress.rule import Needs, ProgressRule, Seen
 from headgate.progress.slack import ranks
+from headgate.progress.span import Span
+from headgate.progress.stream import StreamProgress, progress
 from headgate.progress.tracker import Tracker
 
 __all__ = [
+    "Needs",
+    "ProgressRule",
     "Punctuation",
     "Reached",
-    "Rule",
     "Seen",
     "Span",
+    "StreamProgress",
     "Tracker",
     "closed",
     "coarsened",

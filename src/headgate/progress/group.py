@@ -1,29 +1,19 @@
-"""The progress of one group of a stream, by the stream's rule: the whole stream is one group without BY."""
+"""The progress of one group of a stream, by the stream's rule. Without BY, the whole stream is one group."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+import math
+from fractions import Fraction
+from typing import Any
 
+from headgate.errors import ProgressError
 from headgate.progress.place import Punctuation, furthest, read, written
-from headgate.progress.rule import Rule
-from headgate.progress.slack import Ranked, Slack, Waiting
+from headgate.progress.rule import Seen
+from headgate.progress.stream import StreamProgress
 from headgate.windows import Number
 
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a batch showed of one group: its rows, and the highest value of the attribute among them.
-
-    `punctuated` is the highest among the rows that the rule's `punctuated_by` marks. `ranked` are the values at the
-    ranks that a rule with `slack_rows` asks for, as far down as there are any. NULL has no place.
-    """
-
-    rows: int
-    highest: Number | None
-    punctuated: Number | None = None
-    ranked: Sequence[Number] = ()
+#: What the state of a rule is called in a checkpoint; before there was this word, only slack had a state.
+_STATE, _OLD_STATE = "rule", ("rows", "waiting")
 
 
 class Group:
@@ -36,50 +26,38 @@ class Group:
     (7, 100)
     """
 
-    def __init__(self, rule: Rule) -> None:
-        self.rule = rule
+    def __init__(self, progress: StreamProgress) -> None:
+        self.progress = progress
         self.bound: Punctuation = None
         self.last = 0
-        self._slack = Slack(rule.slack_rows or 0)
+        self._state = progress.rule.start()
 
     def observe(self, seen: Seen, now: int) -> None:
         """Take in what a batch showed of the group."""
         self.last = now
-        self.bound = furthest((self.bound, self._promised(seen)))
+        self._state, bound = self.progress.rule.step(self._state, seen)
+        self.bound = furthest((self.bound, self._place(bound)))
 
-    def _promised(self, seen: Seen) -> Number | None:
-        """The value that no tuple of a later batch is below, as far as this batch tells."""
-        if self.rule.punctuated_by is not None:
-            return seen.punctuated
-        if self.rule.slack_rows is not None:
-            return self._slack.add(seen.rows, seen.ranked or ([] if seen.highest is None else [seen.highest]))
-        return None if seen.highest is None else seen.highest - (self.rule.within or 0)
+    def _place(self, bound: object) -> Number | None:
+        """What a rule says, as a place on the axis: a rule of a user may well give a float."""
+        if bound is None or (isinstance(bound, int | Fraction) and not isinstance(bound, bool)):
+            return bound
+        if isinstance(bound, float) and math.isfinite(bound):
+            return Fraction(bound) if self.progress.numeric else math.floor(bound)
+        raise ProgressError(
+            f"progress on {self.progress.attr}: its rule {type(self.progress.rule).__name__} gave {bound!r} as the"
+            " place that no later tuple is below: give a number, or None"
+        )
 
     def state(self) -> dict[str, Any]:
         """Give what `restored` needs, as JSON has it."""
-        return {
-            "bound": written(self.bound),
-            "last": self.last,
-            "rows": self._slack.rows,
-            "waiting": [[_written(batch), batch.first, batch.last] for batch in self._slack.waiting],
-        }
+        return {"bound": written(self.bound), "last": self.last, _STATE: self._state}
 
     @classmethod
-    def restored(cls, rule: Rule, state: dict[str, Any]) -> Group:
-        """Give the group that was in this state."""
-        group = cls(rule)
-        group.bound = read(state["bound"])
-        group.last = state["last"]
-        group._slack.rows = state["rows"]
-        group._slack.waiting = [Waiting(_read(values), first, last) for values, first, last in state["waiting"]]
+    def restored(cls, progress: StreamProgress, state: dict[str, Any], same_rule: bool = True) -> Group:
+        """Give the group that was in this state. A rule of another kind begins anew, from the bound there was."""
+        group = cls(progress)
+        group.bound, group.last = read(state["bound"]), state["last"]
+        if same_rule:
+            group._state = state[_STATE] if _STATE in state else {word: state[word] for word in _OLD_STATE}
         return group
-
-
-def _written(batch: Waiting) -> list[list[Any]]:
-    return [[rank, written(value)] for rank, value in batch.values]
-
-
-def _read(values: Any) -> tuple[Ranked, ...]:
-    # Checkpoints of before have the highest value alone.
-    ranked = values if isinstance(values, list) else [[1, values]]
-    return tuple(Ranked(rank, cast(Number, read(value))) for rank, value in ranked)

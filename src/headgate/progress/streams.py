@@ -9,10 +9,10 @@ from typing import Any
 from headgate.plan.logical.nodes import ROW_NUM
 from headgate.plan.stream.stages import Stage, origins
 from headgate.progress.granularity import coarsened
-from headgate.progress.group import Seen
 from headgate.progress.place import Punctuation
 from headgate.progress.propagation import Reached
-from headgate.progress.rule import Rule
+from headgate.progress.rule import Seen
+from headgate.progress.stream import StreamProgress
 from headgate.progress.tracker import Tracker
 
 
@@ -20,7 +20,7 @@ class Streams:
     """A tracker for each stream that has a progress rule, and the stages that wait for punctuation."""
 
     def __init__(
-        self, rules: Mapping[str, Rule | None], states: Mapping[str, Any], stages: Mapping[str, Stage]
+        self, rules: Mapping[str, StreamProgress | None], states: Mapping[str, Any], stages: Mapping[str, Stage]
     ) -> None:
         self._stages = stages
         self.trackers = {
@@ -80,7 +80,7 @@ class Streams:
             p = punctuation.get(name)
             at: dict[str, Punctuation] = {ROW_NUM: count}
             if name in self.trackers:
-                at[self.trackers[name].rule.attr] = p
+                at[self.trackers[name].progress.attr] = p
             found[name] = Reached(at, p == math.inf, name in idle)
         return found
 
@@ -90,4 +90,4 @@ class Streams:
 
 
 def _asked(tracker: Tracker, now: int) -> Punctuation:
-    return Tracker.restored(tracker.rule, tracker.state()).punctuation(now)
+    return Tracker.restored(tracker.progress, tracker.state()).punctuation(now)

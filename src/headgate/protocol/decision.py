@@ -25,6 +25,8 @@ class Drops:
     """By query that drops windows, the part of the tuples that its other windows need."""
     suspended: Mapping[str, str] = field(default_factory=dict)
     """The queries that are suspended, each with the reason."""
+    chosen: Mapping[str, float] = field(default_factory=dict)
+    """By query, the share that its policy keeps, where the policy says so itself."""
     shedding: bool = False
     """Whether the batch is shed because there is not time for all of it."""
     predicted: float = 0.0

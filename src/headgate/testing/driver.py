@@ -207,7 +207,7 @@ class Driver:
     def punctuation(self, stream: str) -> Punctuation:
         """How far a stream has come by its rule; asking changes nothing."""
         tracker = self._engine.running.streams.trackers[stream]
-        return Tracker.restored(tracker.rule, tracker.state()).punctuation(self._clock.now())
+        return Tracker.restored(tracker.progress, tracker.state()).punctuation(self._clock.now())
 
     def kept(self, stage: str) -> list[int]:
         """How many tuples a join, or another stage that keeps some, still needs; one number for each side."""

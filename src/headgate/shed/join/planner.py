@@ -14,7 +14,7 @@ from headgate.shed.join.random import STRATEGIES, probe_no_insert
 from headgate.shed.join.sample import SamplePlan, sample, sample_at
 from headgate.shed.join.semantic import by_keys, filled, kept_sides, looking_for, worth
 from headgate.shed.join.work import Prices, carried_out, shares_of, work
-from headgate.shed.policy import BY_KEY, Sample, Subset
+from headgate.shed.losses import BY_KEY, Pairs, RandomPairs
 
 #: Of a budget that does not even suffice for all tuples to look for others, so much goes into looking.
 _LOOKING = 0.5
@@ -30,25 +30,24 @@ _LEAST = 0.0001
 _RESULTS = JoinCosts(0.0, 0.0, 1.0)
 
 
-def dropped_always(policy: Subset, loads: KeyLoads | None) -> PairSubset:
-    """The plan of a policy that drops a fraction of the pairs always, with as few tuples kept as that takes."""
-    drop = policy.drop or 0.0
+def dropped_always(loss: Pairs, drop: float, loads: KeyLoads | None) -> PairSubset:
+    """The plan that drops a fraction of the pairs, with as few tuples kept as that takes."""
     if drop == 0:
         return PairSubset()
-    why = f"{drop:.3g} of the pairs are dropped always"
+    why = f"{drop:.3g} of the pairs are dropped, as the policy says"
     if loads is None:
         share = 1 - drop
         return PairSubset(Shares(share, share), why=f"{why}; nothing is known of the tuples yet")
     budget = (1 - drop) * float((loads.rates * loads.partners).sum())
-    if policy.method in (None, BY_KEY):
+    if loss.method in (None, BY_KEY):
         # The pairs are as many in any case. By key, fewer tuples are kept for them.
         found = by_keys(loads, _RESULTS, budget)
         return PairSubset(found.others, _hashes(found.known), f"{why}; {found.why}")
-    return PairSubset(STRATEGIES[policy.method](loads.whole, _RESULTS, budget), why=f"{why}; {policy.method}")
+    return PairSubset(STRATEGIES[loss.method](loads.whole, _RESULTS, budget), why=f"{why}; {loss.method}")
 
 
 def within_time(
-    policy: Subset,
+    loss: Pairs,
     loads: KeyLoads,
     prices: Prices,
     scale: float,
@@ -63,7 +62,7 @@ def within_time(
     """
     if prices.seconds(work(loads, PairSubset()).scaled(scale)) <= budget:
         return PairSubset()
-    method, why = policy.method or BY_KEY, ""
+    method, why = loss.method or BY_KEY, ""
     others = last.others if last is not None else NOTHING
     if method == BY_KEY:
         alike = _alike("probe-no-insert", loads, prices, scale, budget, others)
@@ -145,12 +144,12 @@ def _hashes(known: Mapping[Hashable, Shares]) -> dict[int, Shares] | None:
     return {key: shares for key, shares in known.items() if isinstance(key, int)} or None
 
 
-def within_room(policy: Subset, loads: KeyLoads, plan: PairSubset) -> PairSubset:
+def within_room(loss: Pairs, loads: KeyLoads, plan: PairSubset) -> PairSubset:
     """The plan with no more tuples kept behind a batch than there is room for: those that find most in a batch first.
 
     Pairs of tuples of one batch take no room.
     """
-    room = _ROOM * policy.max_state if policy.max_state is not None else np.inf
+    room = _ROOM * loss.max_state if loss.max_state is not None else np.inf
     if work(loads, plan).held <= room:
         return plan
     held = loads.rates * loads.windows * shares_of(loads, plan)[:, :2]
@@ -158,25 +157,26 @@ def within_room(policy: Subset, loads: KeyLoads, plan: PairSubset) -> PairSubset
     return replace(
         plan,
         room=PairSubset(others, _hashes(dict(zip(loads.keys, own, strict=True)))),
-        why="; ".join(filter(None, [plan.why, f"there is room for {policy.max_state} tuples"])),
+        why="; ".join(filter(None, [plan.why, f"there is room for {loss.max_state} tuples"])),
     )
 
 
-def sampled_always(policy: Sample, loads: KeyLoads | None, prices: Prices, scale: float = 1.0) -> PairSample:
-    """The plan of a policy that samples at a rate always, with the coins that cost less at that rate."""
-    rate = policy.rate or 1.0
+def sampled_always(
+    loss: RandomPairs, rate: float, loads: KeyLoads | None, prices: Prices, scale: float = 1.0
+) -> PairSample:
+    """The plan that samples at a rate, with the coins that cost less at that rate."""
     if rate == 1 or loads is None:
         return PairSample(rate)
     loads = loads.passing(scale)
-    found = sample_at(loads, prices.costs(loads, 1.0), rate, policy.spread)
-    return _written(found, f"{rate:.3g} of the pairs are taken always")
+    found = sample_at(loads, prices.costs(loads, 1.0), rate, loss.spread)
+    return _written(found, f"{rate:.3g} of the pairs are taken, as the policy says")
 
 
-def sampled_within(policy: Sample, loads: KeyLoads, prices: Prices, scale: float, budget: float) -> PairSample:
+def sampled_within(loss: RandomPairs, loads: KeyLoads, prices: Prices, scale: float, budget: float) -> PairSample:
     """The largest sample that so many seconds a batch pay for."""
     loads = loads.passing(scale)
     costs = prices.costs(loads, 1.0)
-    found = sample(loads, costs, max(0.0, budget), policy.spread, prices.looking, policy.all_look, _LEAST)
+    found = sample(loads, costs, max(0.0, budget), loss.spread, prices.looking, loss.every_tuple_looks, _LEAST)
     missing = ", or less: the rest of the batch takes all the time there is" if found.cost > budget else ""
     return _written(found, f"there is time for {found.rate:.3g} of the pairs{missing}")
 

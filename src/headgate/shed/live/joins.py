@@ -17,6 +17,7 @@ from headgate.plan.logical.nodes import SAMPLING_RATE, Field, Filter, Named, Nod
 from headgate.plan.stream.feeds import feeds
 from headgate.plan.stream.stages import ANSWERS, origins
 from headgate.shed.estimate.sql import tossed
+from headgate.shed.fit import losses_of
 from headgate.shed.join.cost import EVERYTHING, NOTHING
 from headgate.shed.join.eviction import Worth, worth
 from headgate.shed.join.look import Look
@@ -27,7 +28,9 @@ from headgate.shed.join.sample import Coins
 from headgate.shed.join.sql import SampledSide, ShedSide, sampled_pairs, subset_pairs
 from headgate.shed.join.statistics import JoinStatistics, Seen
 from headgate.shed.join.work import Prices, Work
-from headgate.shed.policy import BY_KEY, Sample, Subset, sampled_join, shed_join
+from headgate.shed.losses import BY_KEY, Pairs, RandomPairs
+from headgate.shed.policy import left_out
+from headgate.shed.shape import aggregated_pairs_of, pairs_of
 from headgate.store.tuples import Keeper
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
     from headgate.plan.stream.stages import Continuous, Stage
     from headgate.shed.join.keys import KeyLoads
+    from headgate.shed.losses import Loss
     from headgate.shed.policy import Policy
 
 _SIDES: tuple[Which, Which] = ("left", "right")
@@ -50,25 +54,25 @@ _SLOTS = 16
 
 def shed_keeper(keeper: Keeper, queries: Mapping[str, Continuous], policies: Mapping[str, Policy]) -> Keeper:
     """What keeps the tuples of a side of a join: with their coins, if the join is shed."""
-    policy = next((p for stage, p in _shed(queries, policies).values() if stage.name == keeper.stage), None)
-    if policy is None or not isinstance(keeper.side, Side):
+    own = joins_shed(queries, losses_of(queries, policies))
+    loss = next((loss for stage, loss in own.values() if stage.name == keeper.stage), None)
+    if loss is None or not isinstance(keeper.side, Side):
         return keeper
-    kind = SampledSide if isinstance(policy, Sample) else ShedSide
+    kind = SampledSide if isinstance(loss, RandomPairs) else ShedSide
     side = kind(keeper.side.node, keeper.side.which)
     return replace(keeper, side=side, schema=StructType([*keeper.schema, *side.extra]))
 
 
-def _shed(
-    queries: Mapping[str, Continuous], policies: Mapping[str, Policy]
-) -> dict[str, tuple[Stage, Subset | Sample]]:
+def joins_shed(
+    queries: Mapping[str, Continuous], losses: Mapping[str, Loss]
+) -> dict[str, tuple[Stage, Pairs | RandomPairs]]:
     """The joins that are shed, and how, by query."""
-    found: dict[str, tuple[Stage, Subset | Sample]] = {}
-    for name, query in queries.items():
-        policy, stage = policies[name], shed_join(query)
-        if isinstance(policy, Subset) and stage is not None:
-            found[name] = (stage, policy)
-        elif (sampled := sampled_join(query, policy)) is not None:
-            found[name] = sampled
+    found: dict[str, tuple[Stage, Pairs | RandomPairs]] = {}
+    for name, loss in losses.items():
+        if isinstance(loss, Pairs | RandomPairs):
+            stage = pairs_of(queries[name]) or aggregated_pairs_of(queries[name])
+            assert stage is not None
+            found[name] = (stage, loss)
     return found
 
 
@@ -130,13 +134,15 @@ class JoinDrops:
         return None if found is None else answer(_with_rate(stage.behind), {ANSWERS: found})
 
 
-class _Shed:
-    """One join that is shed: its policy, and what is known of it."""
+class _ShedJoin:
+    """One join that is shed: its loss, and what is known of it."""
 
-    def __init__(self, query: Continuous, stage: Stage, policy: Subset | Sample, state: Mapping[str, Any]) -> None:
+    def __init__(self, query: Continuous, stage: Stage, loss: Pairs | RandomPairs, state: Mapping[str, Any]) -> None:
         assert stage.join is not None
-        self.stage, self.policy = stage, policy
-        kind = SampledSide if isinstance(policy, Sample) else ShedSide
+        self.stage, self.loss = stage, loss
+        self.share: float | None = None
+        """The share that its policy keeps now; None if that is the planner's to say."""
+        kind = SampledSide if isinstance(loss, RandomPairs) else ShedSide
         self.sides: dict[str, ShedSide] = {which: kind(stage.join, which) for which in _SIDES}
         left, right = (float(side.window) for side in self.sides.values())
         self.statistics = JoinStatistics((left, right), state.get("statistics"))
@@ -157,17 +163,12 @@ class _Shed:
         }
 
     @property
-    def fixed(self) -> bool:
-        """Whether always the same is left out."""
-        return (self.policy.rate if isinstance(self.policy, Sample) else self.policy.drop) is not None
-
-    @property
     def counts_keys(self) -> bool:
         """Whether it matters which keys are frequent."""
-        if isinstance(self.policy, Sample):
+        if isinstance(self.loss, RandomPairs):
             # Where any two pairs are independent, all keys are treated alike.
-            return self.policy.spread > 1 and self.policy.rate != 1
-        return self.policy.method in (None, BY_KEY)
+            return self.loss.spread > 1
+        return self.loss.method in (None, BY_KEY)
 
     def expected(self, tuples: Mapping[str, float] | None) -> Sequence[float]:
         """What comes to each side where streams bring so many tuples, or as many as they did of late."""
@@ -182,7 +183,7 @@ class _Shed:
             return self._always(None, prices)
         expected = self.expected(tuples)
         loads = self.statistics.loads(expected)
-        if budget is None or self.fixed:
+        if budget is None or self.share is not None:
             return self._always(loads, prices)
         left = budget - prices.came * sum(expected)
         before = self._before.loads(expected) if self._before is not None else None
@@ -203,33 +204,34 @@ class _Shed:
         A sample has coins of both kinds, which all say yes.
         """
         keys = self.statistics.frequent if self.counts_keys else ()
-        if isinstance(self.policy, Sample):
+        if isinstance(self.loss, RandomPairs):
             return PairSample(1.0, Coins(_SLOTS, _SLOTS), {BY_PAIRS: tuple(keys)} if keys else {}, WARM)
         return PairSubset(known=dict.fromkeys(keys, EVERYTHING) or None, why=WARM)
 
     @property
     def everything(self) -> JoinPlan:
         """Nothing left out."""
-        return PairSample() if isinstance(self.policy, Sample) else PairSubset()
+        return PairSample() if isinstance(self.loss, RandomPairs) else PairSubset()
 
     @property
     def gone(self) -> JoinPlan:
         """Everything left out that can be."""
-        return NO_SAMPLE if isinstance(self.policy, Sample) else PairSubset(NOTHING)
+        return NO_SAMPLE if isinstance(self.loss, RandomPairs) else PairSubset(NOTHING)
 
     def _always(self, loads: KeyLoads | None, prices: Prices) -> JoinPlan:
-        if isinstance(self.policy, Sample):
-            return sampled_always(self.policy, loads, prices, self.statistics.scale)
-        plan = dropped_always(self.policy, loads)
-        return plan if loads is None else within_room(self.policy, loads, plan)
+        share = 1.0 if self.share is None else self.share
+        if isinstance(self.loss, RandomPairs):
+            return sampled_always(self.loss, share, loads, prices, self.statistics.scale)
+        plan = dropped_always(self.loss, left_out(share), loads)
+        return plan if loads is None else within_room(self.loss, loads, plan)
 
     def _within(self, loads: KeyLoads, before: KeyLoads | None, prices: Prices, budget: float) -> JoinPlan:
         scale, prices, budget = self.statistics.scale, replace(prices, came=0.0), max(budget, 0.0)
-        if isinstance(self.policy, Sample):
-            return sampled_within(self.policy, loads, prices, scale, budget)
+        if isinstance(self.loss, RandomPairs):
+            return sampled_within(self.loss, loads, prices, scale, budget)
         last = self._last if isinstance(self._last, PairSubset) and not self._last.exact else None
-        plan = within_time(self.policy, loads, prices, scale, budget, before, last)
-        return within_room(self.policy, loads, plan)
+        plan = within_time(self.loss, loads, prices, scale, budget, before, last)
+        return within_room(self.loss, loads, plan)
 
     def work(self, tuples: Mapping[str, float] | None, plan: JoinPlan) -> Work:
         """What the next batch does under a plan."""
@@ -240,11 +242,11 @@ class _Shed:
     @property
     def room(self) -> Room | None:
         """The room for kept tuples, with what they are worth."""
-        if isinstance(self.policy, Sample) or self.policy.max_state is None:
+        if isinstance(self.loss, RandomPairs) or self.loss.max_state is None:
             return None
         loads = self.statistics.loads(self.statistics.tuples) if self.statistics.known else None
         left, right = (worth(loads, which) if loads is not None else Worth((), 0.0) for which in _SIDES)
-        return Room(self.stage.name, self.policy.max_state, self.sides, {"left": left, "right": right})
+        return Room(self.stage.name, self.loss.max_state, self.sides, {"left": left, "right": right})
 
     def parts(self, tuples: Mapping[str, float] | None) -> list[float | None]:
         """The part of the tuples of each side in which keys are counted, if they are."""
@@ -272,14 +274,12 @@ class _Shed:
 class JoinShedding:
     """Decides what is left out of joins, and follows what that does."""
 
-    def __init__(
-        self, queries: Mapping[str, Continuous], policies: Mapping[str, Policy], state: Mapping[str, Any]
-    ) -> None:
-        self._joins: dict[str, _Shed] = {}
+    def __init__(self, queries: Mapping[str, Continuous], losses: Mapping[str, Loss], state: Mapping[str, Any]) -> None:
+        self._joins: dict[str, _ShedJoin] = {}
         self.did: dict[str, Work] = {}
         """What joins did in the last batch."""
-        for name, (stage, policy) in _shed(queries, policies).items():
-            self._joins[name] = _Shed(queries[name], stage, policy, state.get("joins", {}).get(name, {}))
+        for name, (stage, loss) in joins_shed(queries, losses).items():
+            self._joins[name] = _ShedJoin(queries[name], stage, loss, state.get("joins", {}).get(name, {}))
         self.estimated = {name: join.stage.name for name, join in self._joins.items() if join.stage.name != name}
         """By query with an aggregate over pairs, the join that these are sampled of."""
 
@@ -291,6 +291,11 @@ class JoinShedding:
     def stages(self) -> frozenset[str]:
         """The joins that are shed."""
         return frozenset(join.stage.name for join in self._joins.values())
+
+    def keep(self, shares: Mapping[str, float]) -> None:
+        """Takes note of the shares that policies keep now; the planner says how much of the other joins."""
+        for name, join in self._joins.items():
+            join.share = shares.get(name)
 
     def plans(
         self,
@@ -319,9 +324,13 @@ class JoinShedding:
         later = {name: join.everything for name, join in self._joins.items() if join.stage.name not in decided}
         return {**decided, **self.documents(later)}
 
+    def everything(self) -> dict[str, JoinPlan]:
+        """Nothing left out."""
+        return {name: join.everything for name, join in self._joins.items()}
+
     def gone(self) -> dict[str, JoinPlan]:
         """Everything left out that can be."""
-        return {name: join.gone for name, join in self._joins.items() if not join.fixed}
+        return {name: join.gone for name, join in self._joins.items() if join.share is None}
 
     def work(self, tuples: Mapping[str, float], plans: Mapping[str, JoinPlan]) -> dict[str, Work]:
         """What joins do in a batch, by query."""

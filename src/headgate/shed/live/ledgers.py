@@ -10,7 +10,7 @@ from headgate.plan.logical.nodes import ROW_NUM
 from headgate.progress.closing import Closing
 from headgate.progress.place import read
 from headgate.shed.fate import Fate
-from headgate.shed.policy import Subset, shed_join
+from headgate.shed.losses import Groups, Windows
 from headgate.shed.subset.dropped import Dropped, Run
 from headgate.shed.subset.groups import Piece, Shares
 from headgate.shed.subset.ledger import Ledger, decide
@@ -20,7 +20,7 @@ from headgate.shed.subset.rules import chain, droppable, early_share, pipeline
 if TYPE_CHECKING:
     from headgate.plan.stream.stages import Continuous, Stage
     from headgate.protocol.manifest import Manifest
-    from headgate.shed.policy import Policy
+    from headgate.shed.losses import Loss
     from headgate.windows import Number, Sliding
 
 #: A stream, and whether its tuples are counted, or else placed where they say.
@@ -32,15 +32,14 @@ Spans = Mapping[Axis, tuple["Number", "Number"]]
 class Subsets:
     """The ledgers of queries that drop windows, and the shares of those that drop groups."""
 
-    def __init__(
-        self, queries: Mapping[str, Continuous], policies: Mapping[str, Policy], state: Mapping[str, Any]
-    ) -> None:
-        own = {n: p for n, p in policies.items() if isinstance(p, Subset) and shed_join(queries[n]) is None}
-        self.policies = own
-        self.windows: dict[str, tuple[Sliding, ...]] = {name: chain(queries[name]) for name in own}
-        self._queries = {name: queries[name] for name in own}
-        self._by_window = [name for name, policy in own.items() if policy.by == "window"]
-        self._by_group = [name for name, policy in own.items() if policy.by == "group"]
+    def __init__(self, queries: Mapping[str, Continuous], losses: Mapping[str, Loss], state: Mapping[str, Any]) -> None:
+        self.by_window = {name: loss for name, loss in losses.items() if isinstance(loss, Windows)}
+        """The queries that drop windows."""
+        self.by_group = [name for name, loss in losses.items() if isinstance(loss, Groups)]
+        """The queries that drop groups."""
+        self.names = [name for name, loss in losses.items() if isinstance(loss, Windows | Groups)]
+        self.windows: dict[str, tuple[Sliding, ...]] = {name: chain(queries[name]) for name in self.names}
+        self._queries = {name: queries[name] for name in self.names}
         self.ledgers: dict[str, Ledger] = {}
         self.shares: dict[str, Shares] = {}
         self.gone: dict[str, Dropped] = {}
@@ -50,13 +49,13 @@ class Subsets:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Takes over what was decided."""
         for name, ledger in state.get("ledgers", {}).items():
-            if name in self._by_window:
-                self.ledgers[name] = Ledger.restored(name, self.windows[name], self.policies[name].gap, ledger)
+            if name in self.by_window:
+                self.ledgers[name] = Ledger.restored(name, self.windows[name], self.by_window[name].gap, ledger)
         for name, gone in state.get("gone", {}).items():
-            if name in self._by_window:
+            if name in self.by_window:
                 self.gone[name] = Dropped.restored(gone)
         for name, shares in state.get("shares", {}).items():
-            if name in self._by_group:
+            if name in self.by_group:
                 self.shares[name] = Shares.restored(self.windows[name], shares)
 
     def state(self) -> dict[str, Any]:
@@ -88,12 +87,12 @@ class Subsets:
     ) -> None:
         """Decides the fates of windows that a batch within these spans may bring the first tuples of.
 
-        `drops` are the fractions to drop; what is not named, and drops nothing always, drops nothing now. Queries that
-        are to be decided together are given as such; of those that are suspended, every window is dropped.
+        `drops` are the fractions to drop: a query that is not named drops nothing now. Queries that stand `together`
+        are decided as one. Of queries that are suspended, every window is dropped.
         """
         known: dict[str, Number] = {}
         before = {name: ledger.decided for name, ledger in self.ledgers.items()}
-        for name in self.policies:
+        for name in self.names:
             streams = [spans[axis] for axis in self.axes(name) if axis in spans]
             if not streams:
                 continue
@@ -105,29 +104,24 @@ class Subsets:
             self._begin(name, at)
         for name in known.keys() & set(suspended):
             self.ledgers[name] = self.ledgers[name].suspend(known.pop(name))
-        apart = [[name] for name in self._by_window if not any(name in group for group in together)]
+        apart = [[name] for name in self.by_window if not any(name in group for group in together)]
         for group in [*together, *apart]:
             if names := [name for name in group if name in known]:
-                up_to, drop = max(known[n] for n in names), self._fraction(names[0], drops)
+                up_to, drop = max(known[n] for n in names), drops.get(names[0], 0.0)
                 decided = decide([self.ledgers[n] for n in names], up_to, drop)
                 self.ledgers.update(zip(names, decided, strict=True))
         for name, ledger in self.ledgers.items():
             self.gone[name] = self.gone.get(name, Dropped()).then(ledger.dropped(before.get(name)))
-        for name in self._by_group:
+        for name in self.by_group:
             if name in known:
-                self._hold(name, manifest, 1 - self._fraction(name, drops))
-
-    def _fraction(self, name: str, drops: Mapping[str, float]) -> float:
-        """The fraction that a query drops: what it always does, or what is asked for now."""
-        fixed = self.policies[name].drop
-        return drops.get(name, 0.0) if fixed is None else fixed
+                self._hold(name, manifest, 1 - drops.get(name, 0.0))
 
     def _begin(self, name: str, at: Number) -> None:
         """Windows before a place have tuples: they are kept, if nothing else was decided."""
-        if name in self._by_group:
+        if name in self.by_group:
             return
         if name not in self.ledgers:
-            self.ledgers[name] = Ledger.begun(name, self.windows[name], self.policies[name].gap, at)
+            self.ledgers[name] = Ledger.begun(name, self.windows[name], self.by_window[name].gap, at)
         elif (ledger := self.ledgers[name]).decided < at:
             self.ledgers[name] = replace(ledger, decided=at, until=max(at, ledger.until))
 
@@ -146,7 +140,7 @@ class Subsets:
 
     def saved(self, query: str) -> float:
         """The part of its tuples that goes unread for each window that is dropped, or for each group."""
-        return early_share(pipeline(self.windows[query], self.policies[query].gap)) if query in self._by_window else 1.0
+        return early_share(pipeline(self.windows[query], self.by_window[query].gap)) if query in self.by_window else 1.0
 
     def dropped(self, warm: bool = False) -> dict[str, tuple[Range, ...]]:
         """By query, the places that no window needs which is not dropped, for queries that have dropped some.

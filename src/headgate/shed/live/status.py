@@ -1,4 +1,4 @@
-"""What is said of shedding to those who watch: what is left out, why, and what is expected of it."""
+"""What users are told about shedding: what is left out, why, and what that costs answers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from scipy.optimize import brentq
 
 from headgate.protocol.decision import Drops
-from headgate.shed.live.shedding import shown
-from headgate.shed.live.workload import SET, Shed, leaf, sharing
+from headgate.shed.live.rates import rates_of
+from headgate.shed.live.workload import SET, Taken, leaf, sharing
 
 if TYPE_CHECKING:
     from headgate.shed.estimate.plan import EstimatePlan
     from headgate.shed.live.shedding import Shedding
+    from headgate.shed.live.workload import Workload
 
 #: Rates below it are not told apart.
 _FINEST = 1e-4
@@ -23,7 +24,7 @@ _MATTERS = 0.05
 
 def status(shedding: Shedding, decided: Drops | None) -> dict[str, Any]:
     """What is shed, what is known, and what follows from it; the same keys always."""
-    now, overload = decided or Drops(), shedding.overload
+    now, overload, learned = decided or Drops(), shedding.overload, shedding.learned
     rates = now.rates
     sampled = {name: rate for name, rate in rates.items() if rate < 1}
     return {
@@ -37,12 +38,12 @@ def status(shedding: Shedding, decided: Drops | None) -> dict[str, Any]:
             "suspended": now.suspended,
             "errors": _errors(shedding),
             "missed": _missed(shedding),
-            "costs": shedding.costs.explain() if overload is not None else None,
-            "cost_error": shedding.costs.error,
+            "costs": learned.costs.explain() if overload is not None else None,
+            "cost_error": learned.costs.error,
             "events": shedding.events,
-            "streams": {s: shedding.statistics.rate(s) for s in shedding.workload.streams},
-            "selectivity": {q: shedding.statistics.selectivity(q) for q in shedding.policies},
-            "values": {a: shedding.statistics.values(a) for a in _aggregates(shedding)},
+            "streams": {s: learned.statistics.rate(s) for s in learned.workload.streams},
+            "selectivity": {q: learned.statistics.selectivity(q) for q in shedding.policies},
+            "values": {a: learned.statistics.values(a) for a in learned.sums.aggregates},
         },
     }
 
@@ -61,18 +62,18 @@ def _explained(shedding: Shedding, decided: Drops) -> str:
     if not decided.shedding:
         return f"{allowed}; the last one was not shed, and predicted to take {decided.predicted:.3g} s"
     lines = [f"{allowed}; the last one was shed, and predicted to take {decided.predicted:.3g} s then"]
-    if shedding.plan is not None:
-        lines += [f"  {shedding.plan.why}", *_tree(shedding, shedding.plan)]
+    if (plan := shedding.decider.plan) is not None:
+        lines += [f"  {plan.why}", *_tree(shedding.learned.workload, plan)]
     dropped = {name: ledger for name, ledger in shedding.subsets.ledgers.items() if ledger.rate}
     lines += [f"  {ledger}" for name, ledger in dropped.items() if name not in decided.suspended]
     return "\n".join([*lines, *(f"  {name} is suspended: {why}" for name, why in decided.suspended.items())])
 
 
-def _tree(shedding: Shedding, plan: EstimatePlan) -> list[str]:
+def _tree(workload: Workload, plan: EstimatePlan) -> list[str]:
     lines = []
-    for stream in shedding.workload.streams:
+    for stream in workload.streams:
         lines.append(f"  Stream {stream}")
-        tables = shedding.workload.shared(stream)
+        tables = workload.shared(stream)
         rates = {t: max(plan.queries[leaf(q, t, stream)].rate for q in own) for t, own in tables.items()}
         shared = sharing(rates)
         for table, queries in tables.items():
@@ -82,7 +83,7 @@ def _tree(shedding: Shedding, plan: EstimatePlan) -> list[str]:
                 outlook = plan.queries[leaf(query, table, stream)]
                 error = f", error at most {outlook.error:.2%}" if 0 < outlook.error < 1 else ""
                 lines.append(f"      {query} at {outlook.rate:.3g}{error}: {outlook.why}")
-    for query, streams in shedding.workload.sets.items():
+    for query, streams in workload.sets.items():
         outlooks = [plan.queries[leaf(query, SET, stream)] for stream in streams]
         lines += [f"    {query} at {outlook.rate:.3g}: {outlook.why}" for outlook in outlooks]
     return lines
@@ -90,38 +91,34 @@ def _tree(shedding: Shedding, plan: EstimatePlan) -> list[str]:
 
 def _errors(shedding: Shedding) -> dict[str, float]:
     """The relative error that the plan expects of each sampled query; of a set, the part that is missing."""
-    if shedding.plan is None:
+    if shedding.decider.plan is None:
         return {}
-    rates = shedding.workload.rates({name: outlook.rate for name, outlook in shedding.plan.queries.items()})
-    constants = shedding.constants()
+    rates, sets = rates_of(shedding.decider.plan, shedding.learned), shedding.learned.workload.sets
+    constants = shedding.learned.constants()
     sampled = {name: rate for name, rate in rates.items() if 0 < rate < 1}
-    aggregated = {n: min(constants.get(n, 1.0) / r, 1.0) for n, r in sampled.items() if n not in shedding.workload.sets}
-    return aggregated | {name: 1 - rate for name, rate in sampled.items() if name in shedding.workload.sets}
+    aggregated = {n: min(constants.get(n, 1.0) / r, 1.0) for n, r in sampled.items() if n not in sets}
+    return aggregated | {name: 1 - rate for name, rate in sampled.items() if name in sets}
 
 
 def _alike(shedding: Shedding, rates: Mapping[str, float]) -> float:
     """The rate at which all queries could be sampled in the time that these rates take, as at the input."""
-    if shedding.load is None:
+    learned, load = shedding.learned, shedding.learned.load
+    if load is None:
         return 1.0
-    load, taken = shedding.load, shedding.predicted(shedding.load, Shed(rates))
+    taken = learned.predicted(load, Taken(rates))
 
     def excess(rate: float) -> float:
-        return shedding.predicted(load, Shed(dict.fromkeys(rates, rate))) - taken
+        return learned.predicted(load, Taken(dict.fromkeys(rates, rate))) - taken
 
     if excess(1.0) <= 0 or excess(_FINEST) >= 0:
         return 1.0 if excess(1.0) <= 0 else _FINEST
     return float(brentq(excess, _FINEST, 1.0, xtol=_FINEST))
 
 
-def _aggregates(shedding: Shedding) -> list[str]:
-    found = [(m, m.estimates.sums) for _, m in shedding.members() if m.estimates is not None]
-    return [shown(member, call) for member, sums in found for call in sums]
-
-
 def _missed(shedding: Shedding) -> dict[str, str]:
     """By query, how many tuples belong to groups of which none was taken, where that matters."""
     found = {}
-    for name, (missed, tuples) in shedding.missed.items():
+    for name, (missed, tuples) in shedding.learned.missed.items():
         share = missed / (missed + tuples) if missed else 0.0
         if share > _MATTERS:
             found[name] = (

@@ -11,13 +11,14 @@ from headgate.shed.estimate.tree import Kind, Query, Segment, Stream, Trees
 from headgate.shed.join.work import Prices, Work
 from headgate.shed.learn.costs import Coefficients
 from headgate.shed.live.upkeep import Upkeep
-from headgate.shed.policy import Estimate
+from headgate.shed.losses import Tuples
 
 if TYPE_CHECKING:
     from headgate.incremental.levels import Level
     from headgate.sharing.tables import Member, Table
     from headgate.shed.join.plan import JoinPlan
     from headgate.shed.learn.statistics import Statistics
+    from headgate.shed.losses import Loss
     from headgate.shed.policy import Policy
 
 READ, REDUCED, VALUES, KEPT = "tuples read", "tuples reduced", "values reduced", "tuples kept"
@@ -48,8 +49,8 @@ _APART = 8
 
 
 @dataclass(frozen=True)
-class Load:
-    """What a batch brings: the tuples of streams, and what nothing is saved of by shedding."""
+class BatchLoad:
+    """What a batch brings: the tuples of streams, and the work that shedding does not spare."""
 
     tuples: Mapping[str, float]
     partials: float = 0.0
@@ -57,65 +58,88 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Shed:
-    """Which part of its tuples each query takes, and of which ones tuples are sampled."""
+class Taken:
+    """The part of its tuples that each query takes, and the queries whose tuples are sampled."""
 
     rates: Mapping[str, float] = field(default_factory=dict)
+    """The rates of sampled queries."""
     needed: Mapping[str, float] = field(default_factory=dict)
-    """The part of the tuples that windows need which are not dropped."""
+    """The part of the tuples that the windows and groups need that are not dropped."""
     joins: Mapping[str, JoinPlan] = field(default_factory=dict)
     """What is left out of joins that are shed."""
+    chosen: Mapping[str, float] = field(default_factory=dict)
+    """The shares that policies keep themselves: no plan changes these."""
 
     def of(self, query: str) -> float:
         """The part of its tuples that a query takes."""
         return self.rates.get(query, 1.0) * self.needed.get(query, 1.0)
 
 
-class Workload:
-    """The work of a flow's first level, where tuples come in; what is behind them is little, and counted as answers."""
+@dataclass(frozen=True)
+class Knowledge:
+    """What batches have told: about tuples, about what work costs, and about the errors of samples."""
 
-    def __init__(self, level: Level, policies: Mapping[str, Policy], joins: Collection[str] = ()) -> None:
+    statistics: Statistics
+    costs: Coefficients
+    constants: Mapping[str, float]
+    """By query, the constant of its error."""
+
+    def passing(self, query: str) -> float:
+        """The part of the tuples that a query counts; all of them as long as nothing is known."""
+        return passing(query, self.statistics)
+
+
+class Workload:
+    """The work of a flow's first level, where tuples come in. What comes after is little, and counted as answers."""
+
+    def __init__(
+        self,
+        level: Level,
+        policies: Mapping[str, Policy],
+        losses: Mapping[str, Loss],
+        joins: Collection[str] = (),
+    ) -> None:
         self._tables, self._policies = level.tables, policies
-        self.streams = list(dict.fromkeys(f.stream for t in level.tables for f in t.feeds))
+        self._sampling = frozenset(name for name, loss in losses.items() if isinstance(loss, Tuples))
         # What joins that are shed do is known better, and added to the rest.
         joining = [stage for name, stage in level.joining.items() if name not in joins]
         keeping = (*joining, *level.holding.values(), *level.passing_on.values())
         self._kept = [(stage.query, stream) for stage in keeping for stream in stage.streams]
-        sets = [s for s in level.passing_on.values() if isinstance(policies[s.query], Estimate)]
-        self.sets = {stage.query: stage.streams for stage in sets}
+        self.sets = {s.query: s.streams for s in level.passing_on.values() if s.query in self._sampling}
         """The queries whose answers are tuples of streams that are sampled."""
-        self.streams = list(dict.fromkeys((*self.streams, *(s for stage in sets for s in stage.streams))))
+        read = [f.stream for t in level.tables for f in t.feeds]
+        self.streams = list(dict.fromkeys([*read, *(s for own in self.sets.values() for s in own)]))
 
-    def amounts(self, load: Load, shed: Shed, statistics: Statistics) -> dict[str, float]:
-        """What a batch does with so much, where so much is shed."""
+    def amounts(self, load: BatchLoad, taken: Taken, statistics: Statistics) -> dict[str, float]:
+        """What a batch does with so much, where so much is taken."""
         found = {READ: 0.0, SAMPLED: 0.0, REDUCED: 0.0, VALUES: 0.0, WEIGHED: 0.0}
-        found[KEPT] = sum(load.tuples.get(stream, 0.0) * shed.of(query) for query, stream in self._kept)
+        found[KEPT] = sum(load.tuples.get(stream, 0.0) * taken.of(query) for query, stream in self._kept)
         for stream, tuples in load.tuples.items():
             own = [t for t in self._tables if t.reads(stream)]
-            sampled = self._sampled(own, shed)
+            sampled = self._sampled(own, taken)
             shared = sharing(sampled)
             reads = len(own) - len(shared) + bool(shared)
-            found[READ] += tuples * reads * self._read_at_all(own, shed)
+            found[READ] += tuples * reads * self._read_at_all(own, taken)
             found[SAMPLED] += tuples * max((sampled[t] for t in shared), default=0.0)
             for table in own:
-                shares = {m.stage.query: shed.of(m.stage.query) for m in table.members}
+                shares = {m.stage.query: taken.of(m.stage.query) for m in table.members}
                 found[REDUCED] += tuples * self._reduced(shares, statistics)
                 for name, share in shares.items():
-                    values = share * self._passing(name, statistics) * _columns(table, self._sample(table, name))
-                    found[WEIGHED if name in shed.rates else VALUES] += tuples * values
+                    values = share * passing(name, statistics) * _columns(table, self._sample(table, name))
+                    found[WEIGHED if name in taken.rates else VALUES] += tuples * values
         upkeep = load.upkeep
         found |= {PARTIALS: load.partials, CLOSINGS: upkeep.closings, ANSWERS: upkeep.answers}
         return found | {MERGES: upkeep.merges, MERGED: upkeep.merged}
 
-    def _sampled(self, tables: Sequence[Table], shed: Shed) -> dict[int, float]:
+    def _sampled(self, tables: Sequence[Table], taken: Taken) -> dict[int, float]:
         """The tables all of whose queries are sampled, with the highest of their rates."""
         queries = {t.number: [m.stage.query for m in t.members] for t in tables}
-        return {n: max(shed.rates[q] for q in own) for n, own in queries.items() if all(q in shed.rates for q in own)}
+        return {n: max(taken.rates[q] for q in own) for n, own in queries.items() if all(q in taken.rates for q in own)}
 
-    def _read_at_all(self, tables: Sequence[Table], shed: Shed) -> float:
+    def _read_at_all(self, tables: Sequence[Table], taken: Taken) -> float:
         """The part of the tuples that is read: what no query needs is not, where the reader can skip it."""
         queries = {m.stage.query for t in tables for m in t.members}
-        return max(shed.needed[q] for q in queries) if queries and queries <= shed.needed.keys() else 1.0
+        return max(taken.needed[q] for q in queries) if queries and queries <= taken.needed.keys() else 1.0
 
     def tuple_cost(self, query: str, statistics: Statistics, costs: Coefficients) -> float:
         """The seconds that a tuple of its streams costs a query, as far as it is not shared with others."""
@@ -125,7 +149,7 @@ class Workload:
                 if member.stage.query == query:
                     each = costs.each.get(REDUCED, 0.0) / len(table.members)
                     each += costs.each.get(VALUES, 0.0) * _columns(table, member)
-                    found += each * self._passing(query, statistics)
+                    found += each * passing(query, statistics)
         return found
 
     def streams_of(self, query: str) -> set[str]:
@@ -148,44 +172,31 @@ class Workload:
 
     def _reduced(self, shares: Mapping[str, float], statistics: Statistics) -> float:
         """The part of the tuples that is reduced at all: no more than all queries of the table take together."""
-        every = sum(share * self._passing(name, statistics) for name, share in shares.items())
+        every = sum(share * passing(name, statistics) for name, share in shares.items())
         return min(every, max(shares.values()))
-
-    def _passing(self, query: str, statistics: Statistics) -> float:
-        known = statistics.selectivity(query)
-        return 1.0 if known is None else min(known, 1.0)
 
     def _sample(self, table: Table, query: str) -> Member:
         return next(m for m in table.members if m.stage.query == query)
 
-    def trees(
-        self,
-        load: Load,
-        shed: Shed,
-        statistics: Statistics,
-        costs: Coefficients,
-        constants: Mapping[str, float],
-        apart: Collection[int] = (),
-    ) -> Trees:
+    def trees(self, load: BatchLoad, taken: Taken, known: Knowledge, apart: Collection[int] = ()) -> Trees:
         """The tree of each stream: a segment for each table, and below it the queries that share it.
 
-        Tables that share a sample, which are all but those `apart`, are below a segment that stands for the work of
-        making it. What the queries take that are not sampled is fixed by `shed`.
+        Tables that share a sample are below a segment that stands for the work of making it: all but those `apart`.
+        What queries take that are not sampled is fixed by `taken`.
         """
         streams = []
         for stream in self.streams:
             whole: list[Segment] = []
             sampled: list[Segment] = []
-            for table in self._tables:
-                if table.reads(stream):
-                    leaves = [self._leaf(table, m, stream, shed, statistics, costs, constants) for m in table.members]
-                    passing = min(1.0, sum(self._passing(m.stage.query, statistics) for m in table.members))
-                    cost = costs.each.get(REDUCED, 0.0) * passing
-                    made = Segment(segment(table.number, stream), cost, 1.0, tuple(leaves))
-                    (sampled if self._estimated(table) and table.number not in apart else whole).append(made)
+            for table in (t for t in self._tables if t.reads(stream)):
+                leaves = [self._leaf(table, m, stream, taken, known) for m in table.members]
+                passes = min(1.0, sum(known.passing(m.stage.query) for m in table.members))
+                cost = known.costs.each.get(REDUCED, 0.0) * passes
+                made = Segment(segment(table.number, stream), cost, 1.0, tuple(leaves))
+                (sampled if self._estimated(table) and table.number not in apart else whole).append(made)
             if len(sampled) > 1:
-                sampled = [Segment(sample(stream), costs.each.get(SAMPLED, 0.0), 1.0, tuple(sampled))]
-            sets = [self._set(query, stream, costs) for query, own in self.sets.items() if stream in own]
+                sampled = [Segment(sample(stream), known.costs.each.get(SAMPLED, 0.0), 1.0, tuple(sampled))]
+            sets = [self._set(query, stream, taken, known) for query, own in self.sets.items() if stream in own]
             streams.append(Stream(stream, load.tuples.get(stream, 0.0), (*whole, *sampled, *sets)))
         return Trees(tuple(streams))
 
@@ -201,7 +212,7 @@ class Workload:
             frozenset(numbers[:many]) for many in dict.fromkeys([*range(_APART), len(numbers)]) if many <= len(numbers)
         ]
 
-    def read_apart(self, load: Load, apart: frozenset[int]) -> float:
+    def read_apart(self, load: BatchLoad, apart: frozenset[int]) -> float:
         """How many more tuples are read where these tables do not share the samples of the others."""
         found = 0.0
         for stream, tuples in load.tuples.items():
@@ -212,38 +223,27 @@ class Workload:
         return found
 
     def _estimated(self, table: Table) -> bool:
-        return all(isinstance(self._policies[m.stage.query], Estimate) for m in table.members)
+        return all(m.stage.query in self._sampling for m in table.members)
 
-    def _leaf(
-        self,
-        table: Table,
-        member: Member,
-        stream: str,
-        shed: Shed,
-        statistics: Statistics,
-        costs: Coefficients,
-        constants: Mapping[str, float],
-    ) -> Query:
+    def _leaf(self, table: Table, member: Member, stream: str, taken: Taken, known: Knowledge) -> Query:
         query, policy = member.stage.query, self._policies[member.stage.query]
-        name = leaf(query, table.number, stream)
-        share = self._passing(query, statistics) * _columns(table, member)
-        if not isinstance(policy, Estimate):
-            return Query(name, Kind.EXACT, costs.each.get(VALUES, 0.0) * share * shed.needed.get(query, 1.0))
-        cost = costs.each.get(WEIGHED, 0.0) * share
+        name, each = leaf(query, table.number, stream), known.costs.each
+        values = known.passing(query) * _columns(table, member)
+        if query not in self._sampling:
+            return Query(name, Kind.EXACT, each.get(VALUES, 0.0) * values * taken.needed.get(query, 1.0))
         return Query(
             name,
-            cost=cost,
-            constant=constants.get(query, 1.0),
+            cost=each.get(WEIGHED, 0.0) * values,
+            constant=known.constants.get(query, 1.0),
             weight=policy.weight,
             priority=policy.priority,
-            rate=policy.rate,
+            rate=taken.chosen.get(query),
         )
 
-    def _set(self, query: str, stream: str, costs: Coefficients) -> Query:
-        policy = self._policies[query]
-        assert isinstance(policy, Estimate)
-        cost, name = costs.each.get(KEPT, 0.0), leaf(query, SET, stream)
-        return Query(name, Kind.SET, cost, weight=policy.weight, priority=policy.priority, rate=policy.rate)
+    def _set(self, query: str, stream: str, taken: Taken, known: Knowledge) -> Query:
+        policy, cost = self._policies[query], known.costs.each.get(KEPT, 0.0)
+        rate = taken.chosen.get(query)
+        return Query(leaf(query, SET, stream), Kind.SET, cost, 1.0, policy.weight, policy.priority, rate)
 
     def rates(self, effective: Mapping[str, float]) -> dict[str, float]:
         """The rate of each query, from those of its leaves: it has one of each of its streams and tables."""
@@ -251,16 +251,22 @@ class Workload:
         for table in self._tables:
             for member in table.members:
                 query = member.stage.query
-                if isinstance(self._policies[query], Estimate):
+                if query in self._sampling:
                     own = [effective[leaf(query, table.number, feed.stream)] for feed in table.feeds]
                     found[query] = min([found.get(query, math.inf), *own])
         return found
 
 
-def sharing(rates: Mapping[int, float]) -> frozenset[int]:
-    """Of tables that are sampled at some rates, those that share a sample in memory instead of reading each its own.
+def passing(query: str, statistics: Statistics) -> float:
+    """The part of the tuples that a query counts; all of them as long as nothing is known."""
+    known = statistics.selectivity(query)
+    return 1.0 if known is None else min(known, 1.0)
 
-    It pays to share a small sample, which the tables of low rates do with. One of a high rate would make it large.
+
+def sharing(rates: Mapping[int, float]) -> frozenset[int]:
+    """Of tables that are sampled at these rates, those that share one sample in memory instead of reading their own.
+
+    Sharing pays while the sample is small, as it is for tables of low rates. One of a high rate would make it large.
 
     >>> sorted(sharing({0: 0.02, 1: 0.9, 2: 0.01, 3: 0.05})), sorted(sharing({0: 0.9, 1: 0.8}))
     ([0, 2, 3], [])
