@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from headgate.plan.logical.nodes import Band, Field, Join, Source
 from headgate.shed.estimate.sql import tossed
-from headgate.shed.join.cost import NOTHING, Shares
+from headgate.shed.join.cost import NOTHING, JoinShares
 from headgate.shed.join.look import Look
 from headgate.shed.join.plan import PairSubset
 from headgate.shed.join.sql import ShedSide
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 TUPLES, KEYS = 6000, 50
-SHARES = Shares(insert_left=0.25, probe_left=0.75)
+SHARES = JoinShares(insert_left=0.25, probe_left=0.75)
 
 
 def _source(name: str) -> Source:

@@ -16,7 +16,7 @@ from headgate.protocol.decision import Drops
 from headgate.protocol.figures import Figures, StreamFigures
 from headgate.protocol.manifest import ProgressPart, WindowsPart
 from headgate.shed.join.plan import restored
-from headgate.shed.join.statistics import Seen
+from headgate.shed.join.statistics import SideSeen
 from headgate.shed.live.ahead import Ahead
 from headgate.shed.live.shedding import Shedding
 from headgate.testing import drive
@@ -120,7 +120,7 @@ def test_a_plan_is_made_whatever_is_measured(driver: Driver, measured: Sequence[
 def joined(shedding: Shedding, decided: Drops, seen: dict[str, Any]) -> None:
     """Lets the joins see a batch."""
     place = float(seen["further"])
-    side = Seen(seen["rows"], seen["rows"], max(1, len(seen["keys"])), seen["keys"], place, place)
+    side = SideSeen(seen["rows"], seen["rows"], max(1, len(seen["keys"])), seen["keys"], place, place)
     empty = dict[str, dict[str, int]]
     look = SimpleNamespace(seen=lambda: side, left_out=empty, looking=0, kept=seen["rows"], tuples=seen["rows"])
     plans = {stage: restored(plan) for stage, plan in decided.joins.items()}

@@ -10,14 +10,14 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import linprog
 
-from headgate.shed.estimate.tree import Kind, Node, Query, Segment, Stream, Trees
+from headgate.shed.estimate.tree import Kind, Leaf, Node, Segment, Stream, Trees
 
 
 def random_trees(seed: int, queries: int, streams: int = 1, depth: int = 3) -> Trees:
     """Give trees of aggregates with constants from 0.005 to 0.5, in which a batch takes a few seconds."""
     rng = np.random.default_rng(seed)
     leaves: list[Node] = [
-        Query(
+        Leaf(
             f"q{i}",
             cost=float(10 ** rng.uniform(-2, 0.3)),
             constant=float(10 ** rng.uniform(-2.3, -0.3)),
@@ -40,11 +40,11 @@ def _segment(rng: np.random.Generator, leaves: Collection[Node], names: Iterator
     return Segment(name, float(10 ** rng.uniform(-2, 0.3)), float(rng.uniform(0.1, 1.2)), tuple(below))
 
 
-def changed(trees: Trees, change: Callable[[Query], Query | None]) -> Trees:
+def changed(trees: Trees, change: Callable[[Leaf], Leaf | None]) -> Trees:
     """Give trees with other queries in place of theirs; where there is None, the query is gone."""
 
     def of(node: Node) -> Iterator[Node]:
-        if isinstance(node, Query):
+        if isinstance(node, Leaf):
             if query := change(node):
                 yield query
         elif below := tuple(found for child in node.below for found in of(child)):

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.shed.join.cost import JoinCosts, Outcome, Shares
+from headgate.shed.join.cost import JoinCosts, JoinShares, Outcome
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,7 +58,7 @@ def shed_join(
     left: Stream,
     right: Stream,
     windows: tuple[float, float],
-    shares: Callable[[int], Shares],
+    shares: Callable[[int], JoinShares],
     costs: JoinCosts,
 ) -> Outcome:
     """What a second of the join gives and costs, once the windows are full; a tuple has one coin for all it does."""

@@ -13,9 +13,9 @@ from tests.shedding.estimate_trees import changed, least_load, random_trees
 
 from headgate.errors import FlowError
 from headgate.shed.estimate.placement import place
-from headgate.shed.estimate.tree import Kind, Node, Query, Segment, Stream, Trees
+from headgate.shed.estimate.tree import Kind, Leaf, Node, Segment, Stream, Trees
 
-SHARED = Trees((Stream("S", 100, (Segment("A", 1, 1, (Query("q1", cost=1), Query("q2", cost=1))),)),))
+SHARED = Trees((Stream("S", 100, (Segment("A", 1, 1, (Leaf("q1", cost=1), Leaf("q2", cost=1))),)),))
 
 
 def random_rates(trees: Trees, seed: int) -> dict[str, float]:
@@ -29,7 +29,7 @@ def top_down(trees: Trees, rates: Mapping[str, float]) -> dict[str, float]:
     keep: dict[str, float] = {}
 
     def largest(node: Node) -> float:
-        return rates[node.name] if isinstance(node, Query) else max(largest(child) for child in node.below)
+        return rates[node.name] if isinstance(node, Leaf) else max(largest(child) for child in node.below)
 
     def descend(below: tuple[Node, ...], rate: float) -> None:
         for node in below:
@@ -57,15 +57,15 @@ def test_a_drop_that_takes_longer_than_it_saves_is_left_out() -> None:
 
 
 def test_a_drop_may_wait_for_a_filter_that_leaves_it_fewer_tuples() -> None:
-    filtered = Segment("filter", cost=0.01, selectivity=0.1, below=(Query("rare", cost=10),))
-    trees = Trees((Stream("S", 100, (Segment("A", 1, 1, (filtered, Query("all", cost=1))),)),))
+    filtered = Segment("filter", cost=0.01, selectivity=0.1, below=(Leaf("rare", cost=10),))
+    trees = Trees((Stream("S", 100, (Segment("A", 1, 1, (filtered, Leaf("all", cost=1))),)),))
     found = place(trees, {"rare": 0.2, "all": 0.8}, drop_cost=0.1)
     assert found.keep == pytest.approx({"A": 0.8, "filter": 1.0, "rare": 0.25, "all": 1.0})
     assert found.load == pytest.approx(trees.load(found.keep, 0.1))
 
 
 def test_a_drop_that_saves_nothing_is_left_out() -> None:
-    free = changed(SHARED, lambda q: Query(q.name))
+    free = changed(SHARED, lambda q: Leaf(q.name))
     assert place(free, {"q1": 0.5, "q2": 0.8}).keep == pytest.approx({"A": 0.8, "q1": 1.0, "q2": 1.0})
 
 
@@ -80,7 +80,7 @@ def test_no_set_of_drops_has_a_smaller_load(seed: int) -> None:
     """Every set of places is tried out, each with the best rates by linear programming."""
     trees = random_trees(seed, queries=4, depth=2)
     if seed % 3 == 0:
-        trees = changed(trees, lambda q: Query(q.name, cost=q.cost, rate=0.3) if q.name == "q1" else q)
+        trees = changed(trees, lambda q: Leaf(q.name, cost=q.cost, rate=0.3) if q.name == "q1" else q)
     rates = random_rates(trees, seed)
     drop_cost = (0.05, 0.3)[seed % 2]
     found = place(trees, rates, drop_cost)
@@ -107,9 +107,9 @@ def test_it_is_never_worse_than_drops_from_the_top_down(
 def test_fixed_rates_are_reached_whatever_drops_cost(seed: int, drop_cost: float) -> None:
     trees = random_trees(seed, queries=8, streams=2)
     kinds = {
-        "q0": Query("q0", Kind.EXACT, cost=1),
-        "q3": Query("q3", rate=0.3),
-        "q5": Query("q5", Kind.SET, cost=1, rate=0.2),
+        "q0": Leaf("q0", Kind.EXACT, cost=1),
+        "q3": Leaf("q3", rate=0.3),
+        "q5": Leaf("q5", Kind.SET, cost=1, rate=0.2),
     }
     trees = changed(trees, lambda q: kinds.get(q.name, q))
     rates = random_rates(trees, seed)
@@ -131,8 +131,8 @@ def test_the_load_does_not_fall_where_rates_rise(seed: int, drop_cost: float, le
 def test_the_load_is_that_of_tuples_that_are_really_dropped() -> None:
     """A million tuples go through two filters and four drops; what each node does is counted."""
     rng = np.random.default_rng(7)
-    inner = Segment("inner", cost=3, selectivity=0.4, below=(Query("a", cost=5), Query("b", cost=1)))
-    trees = Trees((Stream("S", 1_000_000, (Segment("outer", 2, 0.7, (inner, Query("c", cost=4))),)),))
+    inner = Segment("inner", cost=3, selectivity=0.4, below=(Leaf("a", cost=5), Leaf("b", cost=1)))
+    trees = Trees((Stream("S", 1_000_000, (Segment("outer", 2, 0.7, (inner, Leaf("c", cost=4))),)),))
     keep, drop_cost, seconds = {"outer": 0.8, "inner": 0.5, "a": 0.25, "c": 0.9}, 0.5, 0.0
     kept: dict[str, int] = {}
 
@@ -160,14 +160,14 @@ def test_the_load_is_that_of_tuples_that_are_really_dropped() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Query("q", rate=1.5), r"query q: rate=1.5: give a number above 0 and not above 1"),
-        (lambda: Query("q", Kind.EXACT, rate=0.5), r"query q is exact and has rate=0.5: leave out one of them"),
-        (lambda: Query("q", constant=math.inf), r"query q: constant=inf: give a number above 0"),
-        (lambda: Query("q", weight=0), r"query q: weight=0: give a number above 0"),
-        (lambda: Segment("s", -1, 1, (Query("q"),)), r"segment s: cost=-1: give a number, zero or more"),
+        (lambda: Leaf("q", rate=1.5), r"query q: rate=1.5: give a number above 0 and not above 1"),
+        (lambda: Leaf("q", Kind.EXACT, rate=0.5), r"query q is exact and has rate=0.5: leave out one of them"),
+        (lambda: Leaf("q", constant=math.inf), r"query q: constant=inf: give a number above 0"),
+        (lambda: Leaf("q", weight=0), r"query q: weight=0: give a number above 0"),
+        (lambda: Segment("s", -1, 1, (Leaf("q"),)), r"segment s: cost=-1: give a number, zero or more"),
         (lambda: Segment("s", 1, 1, ()), r"segment s leads to no query: leave it out"),
         (lambda: Stream("S", math.nan, ()), r"stream S: tuples=nan: give a number, zero or more"),
-        (lambda: Trees((Stream("S", 1, (Query("q"), Query("q"))),)), r"q names two parts of the trees"),
+        (lambda: Trees((Stream("S", 1, (Leaf("q"), Leaf("q"))),)), r"q names two parts of the trees"),
     ],
 )
 def test_bad_trees_are_named(build: object, message: str) -> None:

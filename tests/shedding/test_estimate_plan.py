@@ -15,7 +15,7 @@ from tests.shedding.estimate_trees import changed, least_error, random_trees, su
 from headgate.errors import FlowError
 from headgate.shed.estimate.plan import Budget, EstimatePlan, estimate_plan
 from headgate.shed.estimate.rates import error_constant
-from headgate.shed.estimate.tree import Kind, Query, Segment, Stream, Trees
+from headgate.shed.estimate.tree import Kind, Leaf, Segment, Stream, Trees
 
 MAIN = Trees(
     (
@@ -28,8 +28,8 @@ MAIN = Trees(
                     1e-3,
                     1.0,
                     (
-                        Query("bytes", cost=5e-4, constant=0.02),
-                        Segment("tcp", 1e-3, 0.5, (Query("web", cost=1e-3, constant=0.04), Query("mail", cost=1e-3))),
+                        Leaf("bytes", cost=5e-4, constant=0.02),
+                        Segment("tcp", 1e-3, 0.5, (Leaf("web", cost=1e-3, constant=0.04), Leaf("mail", cost=1e-3))),
                     ),
                 ),
             ),
@@ -145,7 +145,7 @@ def test_each_priority_is_served_as_if_there_were_none_below_it(seed: int) -> No
             shed = best > 0
 
 
-def _as_seen_from(level: int, query: Query) -> Query | None:
+def _as_seen_from(level: int, query: Leaf) -> Leaf | None:
     if query.priority < level:
         return None
     return replace(query, kind=Kind.EXACT) if query.priority > level else query
@@ -244,7 +244,7 @@ def test_each_query_knows_why() -> None:
     )
     relaxed = estimate_plan(changed(MAIN, lambda q: replace(q, priority=int(q.name == "web"))), Budget(capacity=2.6))
     assert relaxed.queries["web"].why == "not shed: all of it fits"
-    many = Trees((Stream("S", 1, tuple(Query(f"q{i}", cost=1) for i in range(9))),))
+    many = Trees((Stream("S", 1, tuple(Leaf(f"q{i}", cost=1) for i in range(9))),))
     assert "sheds q0, q1, q2, q3, q4 and 4 more;" in estimate_plan(many, Budget(capacity=1)).why
 
 
@@ -271,7 +271,7 @@ def test_what_always_holds(
     share: float,
     drop_cost: float,
 ) -> None:
-    def change(query: Query) -> Query:
+    def change(query: Leaf) -> Leaf:
         i = int(query.name[1:])
         rate = None if kinds[i] is Kind.EXACT else fixed[i]
         return replace(query, kind=kinds[i], rate=rate, priority=priorities[i])
@@ -301,8 +301,8 @@ def test_errors_of_sampled_sums_stay_within_what_was_predicted() -> None:
     rng = np.random.default_rng(5)
     length = rng.lognormal(6, 0.8, size=20_000)
     tcp = rng.random(20_000) < 0.3
-    filtered = Segment("tcp", 1e-4, 0.3, (Query("sum_tcp", cost=1e-4, constant=_constant(length[tcp])),))
-    read = Segment("read", 1e-4, 1.0, (Query("sum_all", cost=1e-4, constant=_constant(length)), filtered))
+    filtered = Segment("tcp", 1e-4, 0.3, (Leaf("sum_tcp", cost=1e-4, constant=_constant(length[tcp])),))
+    read = Segment("read", 1e-4, 1.0, (Leaf("sum_all", cost=1e-4, constant=_constant(length)), filtered))
     plan = estimate_plan(Trees((Stream("Main", 20_000, (read,)),)), Budget(capacity=1.5))
     misses, work = {"sum_all": 0, "sum_tcp": 0}, 0.0
     for _ in range(1_000):

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from headgate.errors import FlowError
 from headgate.shed.estimate.rates import Rates, error, error_constant, group_constant, needed, target_rates
-from headgate.shed.estimate.tree import Kind, Query
+from headgate.shed.estimate.tree import Kind, Leaf
 
 constants = st.floats(0.001, 1.0)
 weights = st.floats(0.1, 10.0)
-aggregates = st.builds(Query, st.just("q"), constant=constants, weight=weights)
-sets = st.builds(Query, st.just("q"), st.just(Kind.SET), weight=weights)
+aggregates = st.builds(Leaf, st.just("q"), constant=constants, weight=weights)
+sets = st.builds(Leaf, st.just("q"), st.just(Kind.SET), weight=weights)
 
 
 def test_the_constant_is_the_one_of_the_values_themselves() -> None:
@@ -32,7 +32,7 @@ def test_the_bound_holds_in_simulation(rate: float) -> None:
     values = rng.lognormal(sigma=1.0, size=400)
     kept = rng.random((4_000, 400)) < rate
     errors = np.abs((kept @ values) / rate - values.sum()) / values.sum()
-    bound = error(Query("q", constant=error_constant(400, values.mean(), values.std())), rate)
+    bound = error(Leaf("q", constant=error_constant(400, values.mean(), values.std())), rate)
     assert np.mean(errors > bound) <= 0.01
     assert bound < 20 * errors.std()  # And it is no empty word.
 
@@ -66,7 +66,7 @@ def test_many_small_groups_set_the_rate_though_none_has_a_share_worth_the_name()
 
 
 @given(aggregates | sets, st.floats(0.001, 20))
-def test_what_is_needed_is_the_least_rate_with_that_error(query: Query, largest: float) -> None:
+def test_what_is_needed_is_the_least_rate_with_that_error(query: Leaf, largest: float) -> None:
     rate = needed(query, largest)
     assert query.weight * error(query, rate) <= largest * (1 + 1e-9) + 1e-12
     if rate > 0.01:
@@ -78,7 +78,7 @@ def evenly(rates: Rates) -> float:
 
 
 def test_rates_are_proportional_to_weight_and_constant() -> None:
-    queries = [Query("a", constant=0.02), Query("b", constant=0.01, weight=4), Query("c", constant=0.03)]
+    queries = [Leaf("a", constant=0.02), Leaf("b", constant=0.01, weight=4), Leaf("c", constant=0.03)]
     found = target_rates(queries, evenly, capacity=1.35)
     assert found.rates == pytest.approx({"a": 0.3, "b": 0.6, "c": 0.45})
     assert found.largest == pytest.approx(0.02 / 0.3)
@@ -86,7 +86,7 @@ def test_rates_are_proportional_to_weight_and_constant() -> None:
 
 def test_under_a_light_overload_the_query_that_would_be_worst_is_not_shed() -> None:
     """With the same error for all, it could not be below 0.1, the constant of the first: ten times as much."""
-    queries = [Query("few", constant=0.1), Query("many", constant=0.01)]
+    queries = [Leaf("few", constant=0.1), Leaf("many", constant=0.01)]
     found = target_rates(queries, evenly, capacity=1.98)
     assert found.rates == pytest.approx({"few": 1.0, "many": 0.98})
     assert found.rates["few"] == 1.0
@@ -94,39 +94,39 @@ def test_under_a_light_overload_the_query_that_would_be_worst_is_not_shed() -> N
 
 
 def test_a_query_is_shed_only_once_its_own_error_is_not_above_the_others() -> None:
-    queries = [Query("few", constant=0.1), Query("many", constant=0.01)]
+    queries = [Leaf("few", constant=0.1), Leaf("many", constant=0.01)]
     assert target_rates(queries, evenly, capacity=1.1000001).rates["few"] == 1.0
     assert target_rates(queries, evenly, capacity=1.0999).rates["few"] < 1.0
 
 
 def test_sets_of_tuples_lose_the_same_fraction_and_less_with_more_weight() -> None:
-    same = target_rates([Query("a", Kind.SET), Query("b", Kind.SET)], evenly, capacity=1.2)
+    same = target_rates([Leaf("a", Kind.SET), Leaf("b", Kind.SET)], evenly, capacity=1.2)
     assert same.rates == pytest.approx({"a": 0.6, "b": 0.6})
-    weighted = target_rates([Query("a", Kind.SET), Query("b", Kind.SET, weight=3)], evenly, capacity=1.2)
+    weighted = target_rates([Leaf("a", Kind.SET), Leaf("b", Kind.SET, weight=3)], evenly, capacity=1.2)
     assert weighted.rates == pytest.approx({"a": 0.4, "b": 0.8})  # 0.6 of one is missing and 0.2 of the other.
 
 
 def test_sets_and_aggregates_are_held_to_the_same_error() -> None:
-    found = target_rates([Query("a", constant=0.1), Query("b", Kind.SET)], evenly, capacity=1.25)
+    found = target_rates([Leaf("a", constant=0.1), Leaf("b", Kind.SET)], evenly, capacity=1.25)
     assert 0.1 / found.rates["a"] == pytest.approx(1 - found.rates["b"]) == pytest.approx(found.largest)
 
 
 def test_a_load_with_a_jump_is_met_from_below() -> None:
-    queries = [Query("a", constant=0.1)]
+    queries = [Leaf("a", constant=0.1)]
     found = target_rates(queries, lambda rates: rates["a"] + (0.5 if rates["a"] > 0.3 else 0.0), capacity=0.6)
     assert found.rates["a"] == pytest.approx(0.3)
     assert found.rates["a"] <= 0.3
 
 
 def test_where_no_sample_fits_the_priority_gets_nothing() -> None:
-    found = target_rates([Query("a")], lambda rates: 1.0 if rates["a"] else 0.0, capacity=0.5)
+    found = target_rates([Leaf("a")], lambda rates: 1.0 if rates["a"] else 0.0, capacity=0.5)
     assert found.met
     assert found.rates == {"a": 0.0}
     assert found.largest == math.inf
 
 
 def test_fixed_rates_come_first_and_are_not_changed() -> None:
-    queries = [Query("paid", Kind.EXACT), Query("rough", rate=0.3), Query("a", constant=0.1, priority=9)]
+    queries = [Leaf("paid", Kind.EXACT), Leaf("rough", rate=0.3), Leaf("a", constant=0.1, priority=9)]
     assert target_rates(queries, evenly, capacity=3).rates == {"paid": 1.0, "rough": 0.3, "a": 1.0}
     assert target_rates(queries, evenly, capacity=1.4).rates == pytest.approx({"paid": 1.0, "rough": 0.3, "a": 0.1})
     short = target_rates(queries, evenly, capacity=1.2)
@@ -146,10 +146,10 @@ def test_fixed_rates_come_first_and_are_not_changed() -> None:
 )
 def test_a_priority_gets_something_only_after_all_higher_ones(capacity: float, rates: Rates) -> None:
     queries = [
-        Query("high", constant=0.001, priority=2),
-        Query("middle", constant=0.1, priority=1),
-        Query("other", constant=0.2, priority=1),
-        Query("low", constant=0.5),
+        Leaf("high", constant=0.001, priority=2),
+        Leaf("middle", constant=0.1, priority=1),
+        Leaf("other", constant=0.2, priority=1),
+        Leaf("low", constant=0.5),
     ]
     assert target_rates(queries, evenly, capacity).rates == pytest.approx(rates, abs=1e-9)
 

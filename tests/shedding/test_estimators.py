@@ -18,7 +18,7 @@ from scipy import stats
 from headgate.aggregates import AggregateFunction, builtin
 from headgate.aggregates.builtin import COUNT_ROWS
 from headgate.errors import FlowError
-from headgate.shed.estimate.estimators import Estimator, Shares, estimator, quantile_shares, samplable
+from headgate.shed.estimate.estimators import Estimator, QuantileShares, estimator, quantile_shares, samplable
 
 Floats: TypeAlias = NDArray[np.float64]
 Answers: TypeAlias = dict[str, Floats]
@@ -99,7 +99,7 @@ def sampled(values: str, rates: tuple[float, ...], seed: int) -> Sample:
     return Sample(cell, x, w, np.concatenate(tops), {k: np.concatenate([t[k] for t in truth]) for k in truth[0]})
 
 
-def select(found: Estimator | Shares, table: str = "moments") -> str:
+def select(found: Estimator | QuantileShares, table: str = "moments") -> str:
     """The query for an estimate from a table of moments, with a SELECT for each step."""
     names = {"top": "top"} | {p.name: f'"{p.name}"' for p in found.partials}
     for step in found.steps if isinstance(found, Estimator) else ():
@@ -110,12 +110,12 @@ def select(found: Estimator | Shares, table: str = "moments") -> str:
     return f"SELECT {', '.join(f'{sql.format(**names)} AS {name}' for name, sql in texts.items())} FROM {table}"
 
 
-def partials(found: list[Estimator | Shares], x: str = "x", where: str = "") -> str:
+def partials(found: list[Estimator | QuantileShares], x: str = "x", where: str = "") -> str:
     texts = {f'"{p.name}"': p.sql for e in found for p in e.partials}
     return ", ".join(f"{sql.format(x=x, w='w', f=where)} AS {name}" for name, sql in texts.items())
 
 
-def merged(found: list[Estimator | Shares]) -> str:
+def merged(found: list[Estimator | QuantileShares]) -> str:
     texts = {f'"{p.name}"': p.merge.value for e in found for p in e.partials}
     return ", ".join(f"{merge}({name}) AS {name}" for name, merge in texts.items())
 
@@ -133,7 +133,7 @@ class Estimates:
     connection: duckdb.DuckDBPyConnection
     delivered: NDArray[np.int64]
 
-    def of(self, found: Estimator | Shares) -> Answers:
+    def of(self, found: Estimator | QuantileShares) -> Answers:
         table = self.connection.execute(select(found) + " ORDER BY cell").fetchnumpy()
         return {k: np.ma.filled(table[k].astype(float), np.nan) for k in ("value", "low", "high") if k in table}
 
@@ -141,7 +141,7 @@ class Estimates:
 def estimates(sample: Sample, connection: duckdb.DuckDBPyConnection) -> Estimates:
     connection.register("kept", pa.table({"cell": sample.cell, "x": sample.x, "w": sample.w}))
     connection.register("cells", pa.table({"cell": np.arange(len(sample.top)), "top": sample.top}))
-    every: list[Estimator | Shares] = [estimator(function(n), 0.99) for n in ("count", "sum", "avg", "var_pop")]
+    every: list[Estimator | QuantileShares] = [estimator(function(n), 0.99) for n in ("count", "sum", "avg", "var_pop")]
     connection.execute(
         f"CREATE OR REPLACE TABLE moments AS SELECT cell, top, {merged(every)} FROM"
         f" (SELECT cell, {partials(every)} FROM kept GROUP BY cell, w) JOIN cells USING (cell) GROUP BY cell, top"

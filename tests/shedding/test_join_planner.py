@@ -13,7 +13,7 @@ from headgate.plan import Catalog, Field, Source, bind
 from headgate.plan.stream.stages import Continuous, continuous
 from headgate.shed.builtin import estimate, sample, subset
 from headgate.shed.fit import loss_of
-from headgate.shed.join.cost import EVERYTHING, NOTHING, Shares
+from headgate.shed.join.cost import EVERYTHING, NOTHING, JoinShares
 from headgate.shed.join.keys import KeyLoads, KeyRates, key_loads
 from headgate.shed.join.plan import PairSubset, restored
 from headgate.shed.join.planner import (
@@ -23,7 +23,7 @@ from headgate.shed.join.planner import (
     within_room,
     within_time,
 )
-from headgate.shed.join.statistics import JoinStatistics, Seen
+from headgate.shed.join.statistics import JoinStatistics, SideSeen
 from headgate.shed.join.work import Prices, work
 from headgate.shed.losses import METHODS, Pairs, RandomPairs
 
@@ -145,7 +145,7 @@ def test_statistics_follow_the_streams() -> None:
     assert not statistics.known
     for number in range(6):
         key = 7 if number < 3 else 8
-        seen = Seen(100, 90, 10, {key: 60}, lowest=100.0 * number, highest=100.0 * (number + 1))
+        seen = SideSeen(100, 90, 10, {key: 60}, lowest=100.0 * number, highest=100.0 * (number + 1))
         statistics.observe((seen, seen), pairs=400, plan=PairSubset())
     statistics = JoinStatistics((200.0, 100.0), statistics.state())
     found = statistics.loads((200, 200))
@@ -162,7 +162,7 @@ def test_pairs_of_the_next_batch_are_told_by_what_is_held(rising: bool) -> None:
     held = [np.empty((3, 0)), np.empty((3, 0))]
     off = []
     for number in range(14):
-        shares = Shares(0.3 if (number >= 7) is not rising else 1.0, 0.5)
+        shares = JoinShares(0.3 if (number >= 7) is not rising else 1.0, 0.5)
         tuples, plan, low = (400 if number >= 10 else 200), PairSubset(shares), 10.0 * number
         # Their places, keys, and coins.
         new = [rng.uniform(size=(3, tuples)) * [[10], [keys], [1]] + [[low], [0], [0]] for _ in range(2)]
@@ -176,7 +176,7 @@ def test_pairs_of_the_next_batch_are_told_by_what_is_held(rising: bool) -> None:
         if number:
             expected = statistics.next((tuples, tuples), plan, (low, low + 10)).pairs
             off.append(expected * statistics.scale / pairs - 1)
-        seen = [Seen(tuples, tuples, keys, {}, float(side[0].min()), float(side[0].max())) for side in new]
+        seen = [SideSeen(tuples, tuples, keys, {}, float(side[0].min()), float(side[0].max())) for side in new]
         statistics.observe(seen, pairs, plan)
         statistics = JoinStatistics(windows, statistics.state())
     assert max(map(abs, off)) < 0.12
@@ -216,5 +216,5 @@ def test_nothing_is_made_of_nothing() -> None:
     empty = key_loads(KeyRates(0, {}), KeyRates(0, {}), 1.0, 1.0, 1)
     assert within_time(Pairs(), empty, PRICES, 1.0, 0.0).others == EVERYTHING
     statistics = JoinStatistics((10.0, 10.0))
-    statistics.observe((Seen(), Seen(5, 0, 1, {}, 0.0, 4.0)), pairs=0, plan=PairSubset())
-    assert work(statistics.loads((0, 5)), PairSubset(Shares())).pairs == 0
+    statistics.observe((SideSeen(), SideSeen(5, 0, 1, {}, 0.0, 4.0)), pairs=0, plan=PairSubset())
+    assert work(statistics.loads((0, 5)), PairSubset(JoinShares())).pairs == 0

@@ -12,7 +12,7 @@ from scipy.optimize import linprog, minimize_scalar
 from tests.shedding.join_simulation import Floats, poisson, shed_join
 
 from headgate.errors import FlowError, WindowError
-from headgate.shed.join.cost import EVERYTHING, NOTHING, JoinCosts, JoinLoad, Shares, outcome
+from headgate.shed.join.cost import EVERYTHING, NOTHING, JoinCosts, JoinLoad, JoinShares, outcome
 from headgate.shed.join.random import STRATEGIES, coin_flipping, insert_no_probe, probe_no_insert
 
 rates = st.floats(0.5, 5000)
@@ -104,7 +104,7 @@ def test_where_all_fits_nothing_is_shed(load: JoinLoad, costs: JoinCosts, part: 
 def test_no_other_shares_give_more_than_probe_no_insert(
     load: JoinLoad, costs: JoinCosts, a: float, b: float, c: float, d: float
 ) -> None:
-    other = outcome(load, costs, Shares(a, b, c, d))
+    other = outcome(load, costs, JoinShares(a, b, c, d))
     best = outcome(load, costs, probe_no_insert(load, costs, other.cost))
     assert best.results * (1 + 1e-9) >= other.results
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.shed.controller import Controller, overload
 from headgate.shed.estimate.plan import Budget, estimate_plan
-from headgate.shed.estimate.tree import Query, Segment, Stream, Trees
+from headgate.shed.estimate.tree import Leaf, Segment, Stream, Trees
 from headgate.shed.learn.costs import CostModel
 from headgate.shed.learn.statistics import Arrived, Passed, Statistics, Summed
 from headgate.shed.subset.plan import Step, SubsetQuery, Tree, plan
@@ -73,7 +73,7 @@ def test_samples_are_planned_for_any_budget(
     queries: list[tuple[float, float, int, float]], tuples: float, budget: float
 ) -> None:
     leaves = tuple(
-        Segment(f"t{i}", cost, 1.0, (Query(f"q{i}", cost=own, constant=constant, priority=priority),))
+        Segment(f"t{i}", cost, 1.0, (Leaf(f"q{i}", cost=own, constant=constant, priority=priority),))
         for i, (cost, constant, priority, own) in enumerate(queries)
     )
     found = estimate_plan(Trees((Stream("S", tuples, leaves),)), Budget(budget))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.errors import FlowError
 from headgate.reference import evaluate
-from headgate.shed.subset.groups import Piece, Shares
+from headgate.shed.subset.groups import GroupRange, GroupShares
 from headgate.shed.subset.rules import pipeline
 from headgate.windows import Sliding
 
@@ -20,8 +20,8 @@ chains = st.lists(windows, min_size=1, max_size=3).map(tuple)
 some_steps = st.lists(st.tuples(st.integers(0, 25), st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])), max_size=5)
 
 
-def held(levels: tuple[Sliding, ...], changes: list[tuple[int, float]]) -> Shares:
-    shares, at = Shares(levels), 0
+def held(levels: tuple[Sliding, ...], changes: list[tuple[int, float]]) -> GroupShares:
+    shares, at = GroupShares(levels), 0
     for further, share in changes:
         at += further
         shares = shares.hold(at, share)
@@ -85,7 +85,7 @@ def test_groups_that_are_delivered_are_exact(
 def test_lower_shares_read_a_subset_of_what_higher_ones_read(
     levels: tuple[Sliding, ...], changes: list[tuple[int, float]], most: float
 ) -> None:
-    def read(shares: Shares) -> set[tuple[int, int]]:
+    def read(shares: GroupShares) -> set[tuple[int, int]]:
         pieces = shares.pieces(-20, 120)
         times = [(t, piece.share) for piece in pieces for t in range(int(piece.low), int(piece.high))]
         return {(t, key) for t, share in times for key in range(20) if place(key) < share}
@@ -98,18 +98,18 @@ def test_a_higher_share_holds_at_once_and_a_lower_one_when_windows_have_ended() 
     #  15 [---------)           all groups
     #  20      [---------)      half of them
     #  30                [---------)     three quarters
-    shares = Shares((Sliding(10, 5, "ts"),)).hold(20, 0.5).hold(30, 0.75)
-    assert shares.pieces(10, 50) == (Piece(10, 25, 1.0), Piece(25, 30, 0.5), Piece(30, 50, 0.75))
+    shares = GroupShares((Sliding(10, 5, "ts"),)).hold(20, 0.5).hold(30, 0.75)
+    assert shares.pieces(10, 50) == (GroupRange(10, 25, 1.0), GroupRange(25, 30, 0.5), GroupRange(30, 50, 0.75))
 
 
 def test_nothing_is_read_where_no_group_is_kept() -> None:
-    shares = Shares((Sliding(10, 10, "ts"),)).hold(20, 0.0).hold(40, 1.0)
-    assert shares.pieces(0, 60) == (Piece(0, 20, 1.0), Piece(40, 60, 1.0))
+    shares = GroupShares((Sliding(10, 10, "ts"),)).hold(20, 0.0).hold(40, 1.0)
+    assert shares.pieces(0, 60) == (GroupRange(0, 20, 1.0), GroupRange(40, 60, 1.0))
 
 
 def test_a_share_may_be_put_right_before_a_window_has_a_tuple() -> None:
-    assert Shares((Sliding(10, 10, "ts"),)).hold(20, 0.5).hold(20, 0.7).steps == ((20, 0.7),)
-    assert Shares((Sliding(10, 10, "ts"),)).hold(20, 0.5).hold(30, 0.5).steps == ((20, 0.5),)
+    assert GroupShares((Sliding(10, 10, "ts"),)).hold(20, 0.5).hold(20, 0.7).steps == ((20, 0.7),)
+    assert GroupShares((Sliding(10, 10, "ts"),)).hold(20, 0.5).hold(30, 0.5).steps == ((20, 0.5),)
 
 
 @given(chains, some_steps, st.integers(0, 120))
@@ -120,12 +120,12 @@ def test_what_is_forgotten_makes_no_difference_and_what_is_written_is_read(
     reach = int(pipeline(levels, gap=1).extent)
     assert all(shares.forget(p).share(start) == shares.share(start) for start in range(p - reach + 1, 200))
     assert shares.forget(p).pieces(p, 200) == shares.pieces(p, 200)
-    assert Shares.restored(levels, json.loads(json.dumps(shares.state()))) == shares
+    assert GroupShares.restored(levels, json.loads(json.dumps(shares.state()))) == shares
     assert len(shares.forget(10_000).steps) <= 1
 
 
 def test_a_share_is_on_record_until_the_last_window_that_has_it_has_ended() -> None:
-    shares = Shares((Sliding(100, 10, "ts"),)).hold(20, 0.5).hold(50, 0.2).hold(60, 0.7)
+    shares = GroupShares((Sliding(100, 10, "ts"),)).hold(20, 0.5).hold(50, 0.2).hold(60, 0.7)
     assert shares.forget(139).share(40) == 0.5
     assert shares.forget(150).steps == ((50, 0.2), (60, 0.7))
 
@@ -133,4 +133,4 @@ def test_a_share_is_on_record_until_the_last_window_that_has_it_has_ended() -> N
 @pytest.mark.parametrize("share", [-0.1, 1.5])
 def test_shares_that_make_no_sense(share: float) -> None:
     with pytest.raises(FlowError, match="give the fraction of groups to keep, from 0 to 1"):
-        Shares((Sliding(5, 5, "ts"),)).hold(0, share)
+        GroupShares((Sliding(5, 5, "ts"),)).hold(0, share)

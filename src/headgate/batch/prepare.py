@@ -16,7 +16,7 @@ from headgate.bounded.lower import lower
 from headgate.progress.streams import Streams
 from headgate.protocol.manifest import Manifest
 from headgate.shed.fit import confidences
-from headgate.shed.live.joins import shed_keeper
+from headgate.shed.live.join_drops import shed_keeper
 from headgate.shed.live.shedding import Shedding
 from headgate.shed.policy import Policy
 from headgate.spark.folder import Folder

@@ -12,7 +12,7 @@ from headgate.batch.retained import Retained
 from headgate.bounded.numbering import with_arrival_numbers
 from headgate.connect.scan import together
 from headgate.plan.logical.nodes import ROW_NUM
-from headgate.shed.live.joins import JoinDrops
+from headgate.shed.live.join_drops import JoinDrops
 from headgate.sql.text import stacked
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from headgate.plan.stream.stages import Stage
     from headgate.protocol.figures import Figures
     from headgate.protocol.manifest import Manifest
-    from headgate.shed.live.joins import JoinDrops
+    from headgate.shed.live.join_drops import JoinDrops
     from headgate.store.tuples import Tuples
 
 #: The tuples of streams in a batch; of one without any, its columns.

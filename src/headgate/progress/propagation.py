@@ -51,8 +51,8 @@ Streams = Mapping[str, Punctuation | Reached]
 def punctuation(node: Node, streams: Streams, idle: frozenset[str] = frozenset()) -> Punctuation:
     """Give the punctuation on the (first) progressing attribute of a plan's output, from that of its streams.
 
-    It looks at this moment only, and falls back where an idle stream wakes up behind the others: who keeps
-    state by it keeps the greatest that there was.
+    It looks at this moment only, and falls back where an idle stream wakes up and is late. Keep the greatest that
+    there was if state depends on it.
 
     >>> from headgate.plan import Field
     >>> main = Source("Main", (Field("ts", "timestamp"),), progressing="ts")

@@ -82,10 +82,10 @@ class Decision:
 class Controller:
     """Keeps batches within the target: the model says what is to come, and what was observed corrects it.
 
-    A batch holds what arrived while the one before it ran. So one slow batch makes the next one long, and that
-    the one after it. Below capacity such a backlog shrinks by itself, and nothing is shed for it unless it grows
-    to more than two targets. Above capacity it would grow without end. So shedding begins when both the batch
-    and a target's worth of its arrivals are too much, and ends when both have fit for a few batches.
+    A batch holds what arrived while the one before it ran. So one slow batch makes the next one long, and the next one
+    after that. Below capacity such a backlog shrinks by itself: nothing is shed for it until it is larger than two
+    targets. Above capacity it would grow without end. So shedding begins when both the batch and a target's worth of
+    its arrivals are too much. It ends when both have fit for a few batches.
 
     >>> controller = Controller(overload("5 seconds"))
     >>> controller.decide(exact_seconds=4.0, fixed_seconds=0.4, interval=5.0).shed
@@ -119,8 +119,8 @@ class Controller:
     def observe(self, *, predicted: float, observed: float) -> None:
         """Take in how long a batch took, and what the model gave to its plan.
 
-        The model learns by itself what the work costs. What is left to correct are batches that do other things
-        than were planned, as more arrived than was thought, and a model that is late. So it goes slowly.
+        The model learns by itself what work costs. Two things are left to correct: batches that do other work than was
+        planned, because more arrived, and a model that lags. So the correction moves slowly.
         """
         if not (0 <= predicted < math.inf and 0 < observed < math.inf):
             raise ValueError(f"a batch of {observed} s, predicted as {predicted} s: give durations above zero")
@@ -137,7 +137,7 @@ class Controller:
         """Give what the next batch may cost, whose tuples arrived within `interval` seconds.
 
         `exact_seconds` is what the model predicts for all of it, and `fixed_seconds` the part that does not grow
-        with the arrivals. As long as the model is not calibrated, only a large backlog is believed.
+        with the arrivals. Until the model is calibrated, only a large backlog is believed.
         """
         if not (0 <= exact_seconds < math.inf and 0 <= fixed_seconds < math.inf and 0 < interval < math.inf):
             raise ValueError(f"exact_seconds={exact_seconds}, fixed_seconds={fixed_seconds}, interval={interval}")
@@ -187,7 +187,7 @@ class Controller:
         return Event(False, f"an exact batch takes {exact:.1f} s, less than {enough:.1f} s, as it has for a while")
 
     def _voted(self, change: bool) -> int:
-        """How many more batches were for a change than against it, of late."""
+        """How many more of the last batches were for a change than against it."""
         self._votes = self._votes + 1 if change else max(self._votes - 1, 0)
         return self._votes
 

@@ -66,7 +66,7 @@ class Estimator:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class QuantileShares:
     """The shares of the weight between whose quantiles a quantile lies; NULL where the sample is too small to tell."""
 
     partials: tuple[Partial, ...]
@@ -129,7 +129,7 @@ def estimator(function: AggregateFunction, confidence: float) -> Estimator:
     )
 
 
-def quantile_shares(fraction: float, confidence: float) -> Shares:
+def quantile_shares(fraction: float, confidence: float) -> QuantileShares:
     """Between which quantiles of the kept values, by weight, that of all values lies.
 
     Of the kept values a hypergeometric number is below the quantile of all, and the shares are its limits: by its
@@ -149,7 +149,7 @@ def quantile_shares(fraction: float, confidence: float) -> Shares:
     below = f"{deviation} - least({skewness}, 0) + {number(fraction)} + 0.5e0 * {{top}}"
     above = f"{deviation} + greatest({skewness}, 0) + {number(1 - fraction)} + 0.5e0 * {{top}}"
     low, high = f"({number(fraction)} - ({below}) / {{w1}})", f"({number(fraction)} + ({above}) / {{w1}})"
-    return Shares(
+    return QuantileShares(
         (_W1, _W2),
         f"CASE WHEN {{top}} = 1 THEN {number(fraction)} WHEN {low} > 0 THEN {low} END",
         f"CASE WHEN {{top}} = 1 THEN {number(fraction)} WHEN {high} < 1 THEN {high} END",

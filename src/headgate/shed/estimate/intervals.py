@@ -5,7 +5,7 @@ weight that a tuple of the window may have had, kept or not; the others are the 
 tuples, and the names of the steps before. They are double arithmetic that Spark and DuckDB read alike, and no step
 divides by zero: it is NULL instead.
 
-What nobody has seen can only be guessed, so two guards stand behind every limit. One more tuple than was kept is
+What nobody has seen can only be guessed, so two guards protect every limit. One more tuple than was kept is
 counted, at the lowest rate of the window: tuples of a moment of heavy shedding may all have been lost. And limits
 widen with the tail: where the largest value makes up much of the sum of squares, larger ones are likely among the
 tuples that were dropped. How far they widen was fitted by simulation, so that values with a tail as heavy as that of

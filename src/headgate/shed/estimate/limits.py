@@ -53,7 +53,7 @@ def with_steps(source: str, queries: Mapping[int, Estimates], tops: Mapping[int,
 
 
 def _add(layers: list[dict[str, str]], prefix: str, how: Estimator, users: Mapping[int, Estimated]) -> dict[str, str]:
-    """Adds the steps of calls to the layers, each behind those that it needs; gives the names of all columns."""
+    """Adds the steps of calls to the layers, each after those that it needs; gives the names of all columns."""
     holes, depths = {"top": TOP}, {"top": 0}
     for partial in how.partials:
         columns = {number: user.partials[partial.name] for number, user in users.items()}

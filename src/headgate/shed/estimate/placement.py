@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from headgate.shed.estimate.tree import Node, Query, Trees
+from headgate.shed.estimate.tree import Leaf, Node, Trees
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def place(trees: Trees, rates: Mapping[str, float], drop_cost: float = 0.0) -> P
     left out, and the queries below get more than they need.
 
     >>> from headgate.shed.estimate.tree import Segment, Stream
-    >>> shared = Segment("A", cost=1e-6, selectivity=1.0, below=(Query("B", cost=1e-6), Query("C", cost=1e-6)))
+    >>> shared = Segment("A", cost=1e-6, selectivity=1.0, below=(Leaf("B", cost=1e-6), Leaf("C", cost=1e-6)))
     >>> trees = Trees((Stream("S", tuples=1_000_000, below=(shared,)),))
     >>> dict(place(trees, {"B": 0.5, "C": 0.8}).keep)
     {'A': 0.8, 'B': 0.625, 'C': 1.0}
@@ -61,11 +61,11 @@ def _cheapest(
 ) -> _Cheapest:
     needed = _needed(node, rates)
     below: list[_Cheapest] = []
-    if not isinstance(node, Query):
+    if not isinstance(node, Leaf):
         passed = tuples * node.selectivity
         below = [_cheapest(child, passed, (*above, needed), rates, drop_cost) for child in node.below]
     work, toss = tuples * node.cost, tuples * drop_cost if needed else 0.0
-    must = isinstance(node, Query) and node.fixed_rate is not None
+    must = isinstance(node, Leaf) and node.fixed_rate is not None
     dropped_work = work * needed + sum(b.loads[-1] for b in below)
     loads, drops = [], []
     for place, rate in enumerate(above):
@@ -78,7 +78,7 @@ def _cheapest(
 
 
 def _needed(node: Node, rates: Mapping[str, float]) -> float:
-    return rates[node.name] if isinstance(node, Query) else max(_needed(child, rates) for child in node.below)
+    return rates[node.name] if isinstance(node, Leaf) else max(_needed(child, rates) for child in node.below)
 
 
 def _kept(best: _Cheapest, place: int, rate: float) -> Iterator[tuple[str, float]]:

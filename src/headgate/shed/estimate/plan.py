@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from headgate.errors import FlowError
 from headgate.shed.estimate.placement import place
 from headgate.shed.estimate.rates import Rates, Targets, error, needed, target_rates
-from headgate.shed.estimate.tree import Kind, Query, Trees
+from headgate.shed.estimate.tree import Kind, Leaf, Trees
 
 _NAMED = 5
 
@@ -68,7 +68,7 @@ def estimate_plan(trees: Trees, budget: Budget) -> EstimatePlan:
     """Give the plan with the least error among those that are within the budget.
 
     >>> from headgate.shed.estimate.tree import Segment, Stream
-    >>> ports = (Query("web", cost=1e-6, constant=0.01), Query("mail", cost=1e-6, constant=0.04))
+    >>> ports = (Leaf("web", cost=1e-6, constant=0.01), Leaf("mail", cost=1e-6, constant=0.04))
     >>> tcp = Segment("tcp", cost=1e-6, selectivity=0.5, below=ports)
     >>> plan = estimate_plan(Trees((Stream("Main", tuples=1_000_000, below=(tcp,)),)), Budget(capacity=0.65))
     >>> {edge: round(rate, 4) for edge, rate in plan.keep.items()}
@@ -96,11 +96,11 @@ def estimate_plan(trees: Trees, budget: Budget) -> EstimatePlan:
     )
 
 
-def _outlook(query: Query, targets: Targets, rate: float) -> Outlook:
+def _outlook(query: Leaf, targets: Targets, rate: float) -> Outlook:
     return Outlook(rate, error(query, rate), _why(query, targets, rate))
 
 
-def _why(query: Query, targets: Targets, rate: float) -> str:
+def _why(query: Leaf, targets: Targets, rate: float) -> str:
     """The reason for the rate of one query."""
     target = targets.rates[query.name]
     if query.kind is Kind.EXACT:
@@ -119,7 +119,7 @@ def _why(query: Query, targets: Targets, rate: float) -> str:
 
 
 def _summary(
-    budget: Budget, targets: Targets, kept: float, everything: float, queries: Sequence[Query], rates: Rates
+    budget: Budget, targets: Targets, kept: float, everything: float, queries: Sequence[Leaf], rates: Rates
 ) -> str:
     """The reason for the plan as a whole."""
     allowed = f"the {budget.usable:.3g} s that are allowed"
@@ -137,7 +137,7 @@ def _summary(
     return f"{over}: sheds {shed}; the largest weighted error at priority {targets.priority} is {targets.largest:.3g}"
 
 
-def _names(queries: Sequence[Query]) -> str:
+def _names(queries: Sequence[Leaf]) -> str:
     """The names of queries; of many, the first few."""
     more = len(queries) - _NAMED
     return ", ".join(q.name for q in queries[:_NAMED]) + (f" and {more} more" if more > 0 else "")

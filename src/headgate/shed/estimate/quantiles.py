@@ -16,7 +16,7 @@ from sqlglot import exp
 from headgate.aggregates import Partial
 from headgate.bounded.rollup import WINDOW_ID
 from headgate.plan.logical.nodes import Call
-from headgate.shed.estimate.estimators import Shares, quantile_shares
+from headgate.shed.estimate.estimators import QuantileShares, quantile_shares
 from headgate.shed.estimate.sql import high, low
 from headgate.sql.text import Name, own
 
@@ -29,7 +29,7 @@ class _Place:
 
     name: str
     fraction: float
-    shares: Shares
+    shares: QuantileShares
 
     def _column(self, word: str) -> Name:
         return own(f"{word} of {self.name}")

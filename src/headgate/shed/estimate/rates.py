@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from headgate.errors import FlowError
-from headgate.shed.estimate.tree import Kind, Query
+from headgate.shed.estimate.tree import Kind, Leaf
 
 Rates: TypeAlias = Mapping[str, float]
 
@@ -87,13 +87,13 @@ def _constants(tuples: ArrayLike, mean: ArrayLike, deviation: ArrayLike, confide
     return np.fmin(bound, 1.0)
 
 
-def error(query: Query, rate: float) -> float:
+def error(query: Leaf, rate: float) -> float:
     """The error that a query has at a rate, without its weight; 1 or more of an aggregate: there is no bound.
 
-    >>> sums = Query("sums", constant=0.02)
+    >>> sums = Leaf("sums", constant=0.02)
     >>> error(sums, 0.5), error(sums, 1.0), error(sums, 0.0)
     (0.04, 0.0, inf)
-    >>> error(Query("alarms", Kind.SET), 0.75)
+    >>> error(Leaf("alarms", Kind.SET), 0.75)
     0.25
     """
     if query.kind is not Kind.AGGREGATE:
@@ -103,11 +103,11 @@ def error(query: Query, rate: float) -> float:
     return query.constant / rate if rate else math.inf
 
 
-def needed(query: Query, largest: float) -> float:
+def needed(query: Leaf, largest: float) -> float:
     """The least rate at which the weighted error of a query is at most `largest`; a fixed rate stays what it is.
 
-    >>> sums, alarms = Query("sums", constant=0.02, weight=2), Query("alarms", Kind.SET)
-    >>> needed(sums, 0.08), needed(sums, 0.03), needed(alarms, 0.1), needed(Query("paid", Kind.EXACT), 0.1)
+    >>> sums, alarms = Leaf("sums", constant=0.02, weight=2), Leaf("alarms", Kind.SET)
+    >>> needed(sums, 0.08), needed(sums, 0.03), needed(alarms, 0.1), needed(Leaf("paid", Kind.EXACT), 0.1)
     (0.5, 1.0, 0.9, 1.0)
     """
     if query.fixed_rate is not None:
@@ -131,12 +131,12 @@ class Targets:
     """The largest weighted error at that priority: 1 / lambda, where rates are lambda * weight * constant."""
 
 
-def target_rates(queries: Sequence[Query], load: Callable[[Rates], float], capacity: float) -> Targets:
+def target_rates(queries: Sequence[Leaf], load: Callable[[Rates], float], capacity: float) -> Targets:
     """Give the rates of least error whose load is within the capacity; a load must not fall where a rate rises.
 
     Priorities come one after the other: a query gets something only if all of higher priority are not shed.
 
-    >>> queries = [Query("a", constant=0.02), Query("b", constant=0.01), Query("c", constant=0.01, priority=-1)]
+    >>> queries = [Leaf("a", constant=0.02), Leaf("b", constant=0.01), Leaf("c", constant=0.01, priority=-1)]
     >>> found = target_rates(queries, load=lambda rates: sum(rates.values()), capacity=0.9)
     >>> {name: round(rate, 6) for name, rate in found.rates.items()}, found.priority, round(found.largest, 6)
     ({'a': 0.6, 'b': 0.3, 'c': 0.0}, 0, 0.033333)
@@ -153,7 +153,7 @@ def target_rates(queries: Sequence[Query], load: Callable[[Rates], float], capac
     return Targets(rates)
 
 
-def _at(queries: Sequence[Query], priority: float, largest: float) -> dict[str, float]:
+def _at(queries: Sequence[Leaf], priority: float, largest: float) -> dict[str, float]:
     """The rates that allow for this weighted error at one priority, for none above it and for any below."""
     allowed = {
         q.name: largest if q.priority == priority else 0.0 if q.priority > priority else math.inf for q in queries
@@ -161,7 +161,7 @@ def _at(queries: Sequence[Query], priority: float, largest: float) -> dict[str, 
     return {q.name: needed(q, allowed[q.name]) for q in queries}
 
 
-def _least_error(queries: Sequence[Query], priority: int, load: Callable[[Rates], float], capacity: float) -> float:
+def _least_error(queries: Sequence[Leaf], priority: int, load: Callable[[Rates], float], capacity: float) -> float:
     """The least weighted error at a priority whose load fits: infinity where any sample at all is too much.
 
     The load may jump where a drop becomes necessary, and then the root is the place of the jump. The result lies on

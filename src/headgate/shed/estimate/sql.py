@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from headgate.plan.stream.feeds import Feed
 from headgate.shed.estimate.estimators import Estimator
-from headgate.shed.subset.groups import Piece
+from headgate.shed.subset.groups import GroupRange
 from headgate.shed.subset.needs import Range
 from headgate.shed.subset.sql import in_groups, outside, threshold
 from headgate.sql.text import Name, ddl, moving, own
@@ -100,7 +100,7 @@ class Sampling:
     batch: int
     dropped: Mapping[str, Sequence[Range]] = field(default_factory=dict)
     """By query, the places that none of its windows needs which are not dropped."""
-    groups: Mapping[str, Sequence[Piece]] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[GroupRange]] = field(default_factory=dict)
     """By query, the share of groups that is kept, by places."""
     weighed: frozenset[str] = frozenset()
     """The queries whose tuples have been sampled before, and say at which rate."""

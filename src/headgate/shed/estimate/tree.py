@@ -24,7 +24,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Query:
+class Leaf:
     """A leaf: a query, with the cost of each tuple that gets as far as its own part of the work.
 
     `constant` is that of the a-priori bound (see `error_constant`); 1 says that nothing is known. A higher
@@ -73,7 +73,7 @@ class Segment:
             raise FlowError(f"segment {self.name} leads to no query: leave it out")
 
 
-Node: TypeAlias = Segment | Query
+Node: TypeAlias = Segment | Leaf
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Trees:
     A drop stands on the edge to a node, and is named by that node; it keeps a tuple with some probability. Drops
     decide independently, so the probabilities on a path multiply.
 
-    >>> tcp = Segment("tcp", cost=2e-6, selectivity=0.5, below=(Query("n", cost=1e-6), Query("bytes", cost=1e-6)))
+    >>> tcp = Segment("tcp", cost=2e-6, selectivity=0.5, below=(Leaf("n", cost=1e-6), Leaf("bytes", cost=1e-6)))
     >>> trees = Trees((Stream("Main", tuples=1_000_000, below=(tcp,)),))
     >>> trees.rates({"tcp": 0.8, "n": 0.5})
     {'tcp': 0.8, 'n': 0.4, 'bytes': 0.8}
@@ -122,12 +122,12 @@ class Trees:
             )
 
     @property
-    def queries(self) -> tuple[Query, ...]:
+    def queries(self) -> tuple[Leaf, ...]:
         """All queries, tree by tree."""
-        return tuple(p.node for p in self.places() if isinstance(p.node, Query))
+        return tuple(p.node for p in self.places() if isinstance(p.node, Leaf))
 
     def places(self) -> Iterator[Place]:
-        """All nodes, each behind the node above it."""
+        """All nodes, each after the node above it."""
         for stream in self.streams:
             for node in stream.below:
                 yield from _places(node, stream.name, stream.tuples)

@@ -11,7 +11,7 @@ pair is more likely than another. There are two kinds:
   time for which it is kept is cut into a few parts, each with as many slots as the others. A pair is in the sample if
   the coin of its earlier tuple says so, for one of the slots of the age at which the later one comes: which one is the
   later one's hash, so that those who come all at once do not share a coin. A tuple without a success is never kept, one
-  with some is let go behind the last, which is drawn first: so there may be any number of slots. But partners in the
+  with some is let go after the last one, which is drawn first. So there may be any number of slots. But partners in the
   same slot share a coin, which widens the variance of a count by the mean number of partners in a slot.
 
 By slots, a tuple has to be kept all the same until no earlier one of the other side can come: that one has the coin.

@@ -76,7 +76,7 @@ class JoinLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class JoinShares:
     """The part of each side's tuples that is inserted, and the part that probes; to do neither is to be dropped."""
 
     insert_left: float = 1.0
@@ -86,9 +86,9 @@ class Shares:
 
 
 #: Nothing is shed.
-EVERYTHING = Shares()
+EVERYTHING = JoinShares()
 #: Everything is shed, before it costs anything.
-NOTHING = Shares(0.0, 0.0, 0.0, 0.0)
+NOTHING = JoinShares(0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,14 @@ class Outcome:
     cost: float
 
 
-def outcome(load: JoinLoad, costs: JoinCosts, shares: Shares = EVERYTHING) -> Outcome:
+def outcome(load: JoinLoad, costs: JoinCosts, shares: JoinShares = EVERYTHING) -> Outcome:
     """The results and the cost of a join of which only these shares are carried out.
 
     >>> load = JoinLoad(left_rate=100, right_rate=50, left_window=10, right_window=4, selectivity=0.01)
     >>> costs = JoinCosts(update=0.002, probe=0.0004, produce=0.0006)
     >>> outcome(load, costs)
     Outcome(results=700.0, cost=1.0)
-    >>> outcome(load, costs, Shares(insert_right=0.5)).results
+    >>> outcome(load, costs, JoinShares(insert_right=0.5)).results
     600.0
     """
     left, right = load.left_rate * shares.insert_left, load.right_rate * shares.insert_right

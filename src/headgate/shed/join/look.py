@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from headgate.shed.estimate.sql import taken
 from headgate.shed.join.plan import JoinPlan, PairSubset
 from headgate.shed.join.sql import CLASS, SampledSide, ShedSide
-from headgate.shed.join.statistics import KEYS, Seen
+from headgate.shed.join.statistics import KEYS, SideSeen
 from headgate.sql.text import own, position
 
 #: So many keys are followed by the sketch of frequent ones: it is exact for streams with fewer.
@@ -94,7 +94,7 @@ class Look:
         """How many looked for others without being kept."""
         return self._count(_LOOKING)
 
-    def seen(self) -> Seen:
+    def seen(self) -> SideSeen:
         """What they tell of those to come."""
         figures, frequent = self._figures, dict[int, float]()
         if self._part is not None:
@@ -102,7 +102,7 @@ class Look:
             frequent = {item: count for item, count in counted.items() if item is not None}
         keyed = sum(self._count(does, range(len(CLASSES) - 1)) for does in _DOES)
         keys = max(1, _DISTINCT * (figures.get("keys") or 0))
-        return Seen(self.tuples, keyed, keys, frequent, figures["lowest"], figures["highest"])
+        return SideSeen(self.tuples, keyed, keys, frequent, figures["lowest"], figures["highest"])
 
     def left_out(self) -> dict[str, dict[str, int]]:
         """By class of keys, how many tuples came, were not kept but looked for others, and were dropped."""

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from headgate.shed.join.cost import EVERYTHING, Shares
+from headgate.shed.join.cost import EVERYTHING, JoinShares
 from headgate.shed.join.sample import Coins
 
 #: Why a plan that leaves nothing out is run as one that does: its code is warm, and its price known, when it is needed.
@@ -22,27 +22,27 @@ _NOBODY = Coins(1, 1, 0.0, 0.0)
 class PairSubset:
     """The shares of a join's tuples that are kept and that look for others; keys are given by their hashes.
 
-    >>> plan = PairSubset(Shares(0.5, 0.5), {7: EVERYTHING, 8: EVERYTHING}, "an example")
+    >>> plan = PairSubset(JoinShares(0.5, 0.5), {7: EVERYTHING, 8: EVERYTHING}, "an example")
     >>> PairSubset.restored(plan.document()) == plan
     True
     """
 
-    others: Shares = EVERYTHING
-    known: Mapping[int, Shares] | None = None
+    others: JoinShares = EVERYTHING
+    known: Mapping[int, JoinShares] | None = None
     why: str = ""
     room: PairSubset | None = None
-    """What is kept behind the batch, where there is no room for all of it."""
+    """What is kept after the batch, where there is no room for all of it."""
 
     @cached_property
-    def classes(self) -> Mapping[Shares, Sequence[int]]:
+    def classes(self) -> Mapping[JoinShares, Sequence[int]]:
         """The keys that are known, by how they are treated."""
-        found: dict[Shares, list[int]] = {}
+        found: dict[JoinShares, list[int]] = {}
         for key, shares in (self.known or {}).items():
             found.setdefault(shares, []).append(key)
         return found
 
     @property
-    def keyed(self) -> dict[Hashable, Shares]:
+    def keyed(self) -> dict[Hashable, JoinShares]:
         """The shares of the keys that are known."""
         return {key: shares for key, shares in (self.known or {}).items()}  # noqa: C416 (a mapping of other keys)
 
@@ -60,9 +60,9 @@ class PairSubset:
     @classmethod
     def restored(cls, document: Mapping[str, Any]) -> PairSubset:
         """The plan of a document."""
-        known = {key: Shares(*shares) for shares, keys in document["known"] for key in keys}
+        known = {key: JoinShares(*shares) for shares, keys in document["known"] for key in keys}
         room = cls.restored(document["room"]) if document["room"] is not None else None
-        return cls(Shares(*document["others"]), known or None, document["why"], room)
+        return cls(JoinShares(*document["others"]), known or None, document["why"], room)
 
 
 @dataclass(frozen=True)

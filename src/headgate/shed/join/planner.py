@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from headgate.shed.join.cost import NOTHING, JoinCosts, JoinLoad, Shares
+from headgate.shed.join.cost import NOTHING, JoinCosts, JoinLoad, JoinShares
 from headgate.shed.join.keys import KeyLoads
 from headgate.shed.join.plan import PairSample, PairSubset
 from headgate.shed.join.random import STRATEGIES, probe_no_insert
@@ -37,7 +37,7 @@ def dropped_always(loss: Pairs, drop: float, loads: KeyLoads | None) -> PairSubs
     why = f"{drop:.3g} of the pairs are dropped, as the policy says"
     if loads is None:
         share = 1 - drop
-        return PairSubset(Shares(share, share), why=f"{why}; nothing is known of the tuples yet")
+        return PairSubset(JoinShares(share, share), why=f"{why}; nothing is known of the tuples yet")
     budget = (1 - drop) * float((loads.rates * loads.partners).sum())
     if loss.method in (None, BY_KEY):
         # The pairs are as many in any case. By key, fewer tuples are kept for them.
@@ -102,7 +102,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def _alike(
-    method: str, loads: KeyLoads, prices: Prices, scale: float, budget: float, last: Shares = NOTHING
+    method: str, loads: KeyLoads, prices: Prices, scale: float, budget: float, last: JoinShares = NOTHING
 ) -> PairSubset:
     plan = _all_alike(method, loads, prices, scale, budget, last)
     # The formulas have one cost for the tuples of both sides, which differ where their windows do.
@@ -110,8 +110,10 @@ def _alike(
     return plan if over <= 1 else _all_alike(method, loads, prices, scale, budget / over, last)
 
 
-def _all_alike(method: str, loads: KeyLoads, prices: Prices, scale: float, budget: float, last: Shares) -> PairSubset:
-    def strategy(load: JoinLoad, seconds: float) -> Shares:
+def _all_alike(
+    method: str, loads: KeyLoads, prices: Prices, scale: float, budget: float, last: JoinShares
+) -> PairSubset:
+    def strategy(load: JoinLoad, seconds: float) -> JoinShares:
         if method == "probe-no-insert":
             return probe_no_insert(load, costs, seconds, last)
         return STRATEGIES[method](load, costs, seconds)
@@ -140,12 +142,12 @@ def _by_key(loads: KeyLoads, prices: Prices, scale: float, budget: float, last: 
     return PairSubset(found.others, _hashes(found.known), found.why)
 
 
-def _hashes(known: Mapping[Hashable, Shares]) -> dict[int, Shares] | None:
+def _hashes(known: Mapping[Hashable, JoinShares]) -> dict[int, JoinShares] | None:
     return {key: shares for key, shares in known.items() if isinstance(key, int)} or None
 
 
 def within_room(loss: Pairs, loads: KeyLoads, plan: PairSubset) -> PairSubset:
-    """The plan with no more tuples kept behind a batch than there is room for: those that find most in a batch first.
+    """The plan that keeps no more tuples than there is room for: those first that find most in a batch.
 
     Pairs of tuples of one batch take no room.
     """
@@ -153,7 +155,7 @@ def within_room(loss: Pairs, loads: KeyLoads, plan: PairSubset) -> PairSubset:
     if work(loads, plan).held <= room:
         return plan
     held = loads.rates * loads.windows * shares_of(loads, plan)[:, :2]
-    *own, others = (Shares(left, right) for left, right in filled(held, loads.coming, room).tolist())
+    *own, others = (JoinShares(left, right) for left, right in filled(held, loads.coming, room).tolist())
     return replace(
         plan,
         room=PairSubset(others, _hashes(dict(zip(loads.keys, own, strict=True)))),

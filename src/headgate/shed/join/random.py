@@ -14,7 +14,7 @@ from headgate.shed.join.cost import (
     NOTHING,
     JoinCosts,
     JoinLoad,
-    Shares,
+    JoinShares,
     check_budget,
     outcome,
 )
@@ -28,7 +28,7 @@ def staying(share: float) -> float:
     return 1 + _STAY * (share > 0)
 
 
-def probe_no_insert(load: JoinLoad, costs: JoinCosts, budget: float, last: Shares = NOTHING) -> Shares:
+def probe_no_insert(load: JoinLoad, costs: JoinCosts, budget: float, last: JoinShares = NOTHING) -> JoinShares:
     """Every tuple probes, and a part of them is inserted: first of the side whose tuples find more partners.
 
     Results and cost are both linear in what is inserted, and the more partners a tuple finds, the more results its
@@ -50,10 +50,10 @@ def probe_no_insert(load: JoinLoad, costs: JoinCosts, budget: float, last: Share
     else:
         of_right = _affordable(right, budget)
         of_left = _affordable(left, budget - right * of_right)
-    return Shares(insert_left=of_left, insert_right=of_right)
+    return JoinShares(insert_left=of_left, insert_right=of_right)
 
 
-def coin_flipping(load: JoinLoad, costs: JoinCosts, budget: float) -> Shares:
+def coin_flipping(load: JoinLoad, costs: JoinCosts, budget: float) -> JoinShares:
     """A part of each side is dropped, the rest is processed in full.
 
     The fewest tuples that give so many results are as many from one side as from the other, unless one side has not
@@ -76,10 +76,10 @@ def coin_flipping(load: JoinLoad, costs: JoinCosts, budget: float) -> Shares:
     else:
         of_few, of_many = rate / few, rate / many
     left, right = (of_few, of_many) if load.left_rate <= load.right_rate else (of_many, of_few)
-    return Shares(insert_left=left, insert_right=right, probe_left=left, probe_right=right)
+    return JoinShares(insert_left=left, insert_right=right, probe_left=left, probe_right=right)
 
 
-def insert_no_probe(load: JoinLoad, costs: JoinCosts, budget: float) -> Shares:
+def insert_no_probe(load: JoinLoad, costs: JoinCosts, budget: float) -> JoinShares:
     """Every tuple is inserted, and a part of them probes; where the inserting alone is too much, there is nothing.
 
     >>> load = JoinLoad(left_rate=100, right_rate=100, left_window=10, right_window=10, selectivity=0.01)
@@ -93,11 +93,11 @@ def insert_no_probe(load: JoinLoad, costs: JoinCosts, budget: float) -> Shares:
         return NOTHING
     # Which side probes makes no difference: each result costs the same, whoever finds it.
     share = (budget - updates) / (outcome(load, costs).cost - updates)
-    return Shares(probe_left=share, probe_right=share)
+    return JoinShares(probe_left=share, probe_right=share)
 
 
 #: The strategies by name.
-STRATEGIES: dict[str, Callable[[JoinLoad, JoinCosts, float], Shares]] = {
+STRATEGIES: dict[str, Callable[[JoinLoad, JoinCosts, float], JoinShares]] = {
     "probe-no-insert": probe_no_insert,
     "coin-flipping": coin_flipping,
     "insert-no-probe": insert_no_probe,

@@ -246,7 +246,7 @@ def by_slots_cost(
         return np.zeros_like(partners)
     success = np.asarray(rate / looking)
     kept = successful(cuts, success)
-    # It is let go behind the part of its last success.
+    # It is let go after the part of its last success.
     each = np.maximum(cuts // PARTS, 1.0)
     part = successful(each, success)
     lifetime = 1 - (1 - part) * kept / (part * (cuts / each))

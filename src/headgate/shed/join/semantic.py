@@ -19,8 +19,8 @@ from headgate.shed.join.cost import (
     EVERYTHING,
     NOTHING,
     JoinCosts,
+    JoinShares,
     Outcome,
-    Shares,
     check_budget,
 )
 from headgate.shed.join.keys import Floats, KeyLoads
@@ -32,17 +32,19 @@ from headgate.shed.join.work import carried_out
 class KeyPlan:
     """What is shed of each key, what is expected of it, and why it is done so."""
 
-    known: Mapping[Hashable, Shares]
-    others: Shares
+    known: Mapping[Hashable, JoinShares]
+    others: JoinShares
     expected: Outcome
     why: str
 
-    def shares(self, key: Hashable) -> Shares:
+    def shares(self, key: Hashable) -> JoinShares:
         """What is done with the tuples of a key; NULL matches nothing and is dropped."""
         return NOTHING if key is None else self.known.get(key, self.others)
 
 
-def by_keys(loads: KeyLoads, costs: JoinCosts, budget: float, last: Mapping[Hashable, Shares] | None = None) -> KeyPlan:
+def by_keys(
+    loads: KeyLoads, costs: JoinCosts, budget: float, last: Mapping[Hashable, JoinShares] | None = None
+) -> KeyPlan:
     """The plan that gives the most results, where the rates of the keys stay what they are.
 
     Of `last`, a plan that ranked almost as well, as much is left as it was as pays.
@@ -51,9 +53,9 @@ def by_keys(loads: KeyLoads, costs: JoinCosts, budget: float, last: Mapping[Hash
     >>> loads = key_loads(KeyRates(10, {"a": 8, "b": 2}), KeyRates(4, {"a": 1, "b": 3}), 10, 10, keys=2)
     >>> plan = by_keys(loads, JoinCosts(update=1, probe=0, produce=0), budget=2)
     >>> plan.shares("a")  # left tuples look for the one right tuple a second, and are not kept
-    Shares(insert_left=0.0, insert_right=1.0, probe_left=1.0, probe_right=0.0)
+    JoinShares(insert_left=0.0, insert_right=1.0, probe_left=1.0, probe_right=0.0)
     >>> plan.shares("b")  # left tuples, which meet more, are kept as far as the budget goes
-    Shares(insert_left=0.5, insert_right=0.0, probe_left=0.0, probe_right=1.0)
+    JoinShares(insert_left=0.5, insert_right=0.0, probe_left=0.0, probe_right=1.0)
     """
     check_budget(budget)
     needed = _total(loads, costs, np.ones_like(loads.rates), np.ones_like(loads.rates))
@@ -61,7 +63,7 @@ def by_keys(loads: KeyLoads, costs: JoinCosts, budget: float, last: Mapping[Hash
         return KeyPlan({}, EVERYTHING, needed, f"nothing is shed: {needed.cost:.3g} of {budget:.3g} CPU is needed")
     inserted = kept_sides(loads, costs, budget, worth(loads, last))
     looking = looking_for(inserted)
-    *known, others = (Shares(*row) for row in np.hstack([inserted, looking]).tolist())
+    *known, others = (JoinShares(*row) for row in np.hstack([inserted, looking]).tolist())
     return KeyPlan(
         dict(zip(loads.keys, known, strict=True)),
         others,
@@ -70,7 +72,7 @@ def by_keys(loads: KeyLoads, costs: JoinCosts, budget: float, last: Mapping[Hash
     )
 
 
-def worth(loads: KeyLoads, last: Mapping[Hashable, Shares] | None = None) -> Floats:
+def worth(loads: KeyLoads, last: Mapping[Hashable, JoinShares] | None = None) -> Floats:
     """What the sides of all components are ranked by; what was kept at `last` counts more."""
     if not last:
         return loads.partners

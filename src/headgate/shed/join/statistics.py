@@ -28,7 +28,7 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Seen:
+class SideSeen:
     """What a look at the new tuples of a side has found. Keys are given by their hashes."""
 
     tuples: int = 0
@@ -51,7 +51,7 @@ class _Side:
     frequent: dict[int, float] = field(default_factory=dict)
     highest: float | None = None
 
-    def observe(self, seen: Seen, keys: int) -> float | None:
+    def observe(self, seen: SideSeen, keys: int) -> float | None:
         """Takes in a batch, of which so many keys are known, and gives how far it went."""
         part = _RECENT if self.counted else 1.0
         self.tuples += part * (seen.tuples - self.tuples)
@@ -82,7 +82,7 @@ class JoinStatistics:
     """Follows the tuples of one join, whose sides are kept for so long.
 
     >>> from headgate.shed.join.plan import PairSubset
-    >>> seen = Seen(tuples=100, keyed=100, keys=10, lowest=0.0, highest=50.0)
+    >>> seen = SideSeen(tuples=100, keyed=100, keys=10, lowest=0.0, highest=50.0)
     >>> statistics = JoinStatistics((100.0, 200.0))
     >>> statistics.observe((seen, seen), pairs=500, plan=PairSubset())
     >>> loads = statistics.loads((100, 100))
@@ -143,7 +143,7 @@ class JoinStatistics:
         """The keys that are known."""
         return frozenset[int]().union(*(side.frequent for side in self._sides))
 
-    def observe(self, seen: Sequence[Seen], pairs: int, plan: JoinPlan) -> None:
+    def observe(self, seen: Sequence[SideSeen], pairs: int, plan: JoinPlan) -> None:
         """Takes in what a batch brought, and how many pairs came of it under a plan."""
         self._each = None
         went = [side.observe(s, KEYS[type(plan)]) for side, s in zip(self._sides, seen, strict=True)]
@@ -162,7 +162,7 @@ class JoinStatistics:
     def next(self, tuples: Sequence[float], plan: JoinPlan, span: tuple[float, float] | None = None) -> Work:
         """What a batch of so many tuples does under a plan with what is held now, without the scale."""
         if span is None:
-            # As far behind the last one, and as long, as batches are.
+            # As far after the last one, and as long, as batches are.
             last = self._stock.stretches[-1] if self._stock.stretches else None
             end = self._advance + (last.high if last is not None else 0.0)
             span = (end - (last.high - last.low if last is not None else self._advance), end)

@@ -80,7 +80,7 @@ class Stock:
         return float(sum(n * kept for s in self.stretches for n, kept in zip(s.tuples, s.kept, strict=True)))
 
     def then(self, stretch: Stretch, reach: float) -> Stock:
-        """What is held behind one more stretch; what is further back than windows reach is not."""
+        """What is held after one more stretch, without what is further back than windows reach."""
         found = [s for s in self.stretches if s.high + reach >= stretch.high]
         if len(found) > 1 and found[-1].high - found[-2].low <= reach / _STRETCHES:
             found[-2:] = [found[-2] + found[-1]]

@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
-from headgate.shed.join.cost import EVERYTHING, JoinCosts, JoinLoad, Shares, outcome
+from headgate.shed.join.cost import EVERYTHING, JoinCosts, JoinLoad, JoinShares, outcome
 from headgate.shed.join.keys import Floats, KeyLoads
 from headgate.shed.join.plan import JoinPlan, PairSample, PairSubset
 from headgate.shed.join.sample import successful
@@ -65,7 +65,7 @@ def work(loads: KeyLoads, plan: JoinPlan) -> Work:
     >>> from headgate.shed.join.plan import PairSubset
     >>> from headgate.shed.join.keys import KeyRates, key_loads
     >>> loads = key_loads(KeyRates(100, {}), KeyRates(50, {}), left_window=10, right_window=0.5, keys=100)
-    >>> work(loads, PairSubset(Shares(insert_left=0.5)))
+    >>> work(loads, PairSubset(JoinShares(insert_left=0.5)))
     Work(looking=150.0, kept=100.0, held=525.0, pairs=275.0, came=150.0)
     """
     if isinstance(plan, PairSample):
@@ -101,7 +101,7 @@ def carried_out(loads: KeyLoads, inserted: Floats, probing: Floats) -> Work:
 
 
 def parts(loads: KeyLoads, plan: JoinPlan) -> tuple[Sides, Sides]:
-    """The part of the tuples of each side that is kept behind a batch, and the part of whose pairs may come out."""
+    """By side, the part of the tuples that is kept after a batch, and the part whose pairs may come out."""
     if isinstance(plan, PairSample):
         return _inserted(loads, _sampled(loads, plan)[0]), (plan.rate, plan.rate)
     taken = _inserted(loads, shares_of(loads, plan)[:, :2])
@@ -122,7 +122,7 @@ def _least(a: Sides, b: Sides) -> Sides:
     return min(a[0], b[0]), min(a[1], b[1])
 
 
-def _component(load: JoinLoad, shares: Shares) -> Work:
+def _component(load: JoinLoad, shares: JoinShares) -> Work:
     left, right = load.left_rate * shares.insert_left, load.right_rate * shares.insert_right
     return Work(
         load.left_rate * max(shares.insert_left, shares.probe_left)

@@ -38,11 +38,11 @@ class Smoothed:
 
     @classmethod
     def first(cls, figure: float, *, weight: float = 1.0, noise: float = 0.0) -> Smoothed:
-        """Give the state behind the first figure."""
+        """Give the state after the first figure."""
         return cls(figure, max(_FIRST * abs(figure), noise), weight)
 
     def then(self, figure: float, *, keep: float, weight: float = 1.0, noise: float = 0.0) -> Smoothed:
-        """Give the state behind one more figure, of which `noise` is the deviation that sampling alone explains.
+        """Give the state after one more figure, of which `noise` is the deviation that sampling alone explains.
 
         `weight` is 1 for a figure as good as they get, and less for a small sample; `keep` is the part of the
         evidence that is left after a batch.
@@ -50,7 +50,7 @@ class Smoothed:
         usual = max(self.deviation, _STEADY * abs(self.value), noise)
         far = figure - self.value
         off = far / usual if usual else math.copysign(math.inf, far) if far else 0.0
-        # Clipped, so that a jump does not hide the next one behind a large deviation.
+        # Clipped, so that one jump does not hide the next with a large deviation.
         clipped = min(abs(far), _JUMP * usual)
         part = weight * (1 - keep)
         # Not by squares, which are too large to be numbers where values are half as large as numbers get.

@@ -96,7 +96,7 @@ class Fates:
         return found
 
     def lost(self, decided: Drops, before: Manifest, after: Manifest) -> dict[str, int]:
-        """How many windows are not answered, by query: those that a batch dropped, and closed ones without a sample."""
+        """By query, how many windows are not answered: those that a batch dropped, and closed ones without a sample."""
         found = {}
         for name, gone in decided.subsets.get("gone", {}).items():
             found[name] = gone["count"] - before.shedding.get("gone", {}).get(name, {"count": 0})["count"]
@@ -109,7 +109,7 @@ class Fates:
         return found
 
     def forget(self, manifest: Manifest) -> None:
-        """Forgets what only windows needed that have been closed."""
+        """Forgets what only closed windows needed."""
         for name, own in self._sampled.items():
             window = self._stages[name].window if self._stages[name].aggregate is not None else None
             if name in manifest.windows.closed and isinstance(window, Sliding):

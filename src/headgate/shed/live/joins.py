@@ -1,23 +1,15 @@
-"""Joins that are shed in a flow: what is left out of each in a batch, and how the batch is run without it."""
+"""Joins that are shed in a flow: what is known of them, and what to leave out of each batch."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import StructType
-from sqlglot import exp
-
-from headgate.bounded.answer import answer
-from headgate.incremental.match import Side, Which
-from headgate.plan.logical.nodes import SAMPLING_RATE, Field, Filter, Named, Node, Project, Source
+from headgate.incremental.match import Which
 from headgate.plan.stream.feeds import feeds
-from headgate.plan.stream.stages import ANSWERS, origins
-from headgate.shed.estimate.sql import tossed
-from headgate.shed.fit import losses_of
+from headgate.plan.stream.stages import origins
 from headgate.shed.join.cost import EVERYTHING, NOTHING
 from headgate.shed.join.eviction import Worth, worth
 from headgate.shed.join.look import Look
@@ -25,23 +17,18 @@ from headgate.shed.join.plan import BY_PAIRS, NO_SAMPLE, WARM, JoinPlan, PairSam
 from headgate.shed.join.planner import dropped_always, sampled_always, sampled_within, within_room, within_time
 from headgate.shed.join.room import Room
 from headgate.shed.join.sample import Coins
-from headgate.shed.join.sql import SampledSide, ShedSide, sampled_pairs, subset_pairs
-from headgate.shed.join.statistics import JoinStatistics, Seen
+from headgate.shed.join.sql import SampledSide, ShedSide
+from headgate.shed.join.statistics import JoinStatistics, SideSeen
 from headgate.shed.join.work import Prices, Work
+from headgate.shed.live.join_drops import SIDES, JoinDrops, joins_shed
 from headgate.shed.losses import BY_KEY, Pairs, RandomPairs
 from headgate.shed.policy import left_out
-from headgate.shed.shape import aggregated_pairs_of, pairs_of
-from headgate.store.tuples import Keeper
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from headgate.plan.stream.stages import Continuous, Stage
     from headgate.shed.join.keys import KeyLoads
     from headgate.shed.losses import Loss
-    from headgate.shed.policy import Policy
 
-_SIDES: tuple[Which, Which] = ("left", "right")
 #: So many tuples of a side are enough to know which keys are frequent.
 _COUNTED = 100_000
 #: How much the last batch counts in what part of a stream's tuples comes to a join.
@@ -50,88 +37,6 @@ _RECENT = 0.3
 _REVISIONS, _LEAST = 3, 0.1
 #: The slots that tuples have whose coins all say yes.
 _SLOTS = 16
-
-
-def shed_keeper(keeper: Keeper, queries: Mapping[str, Continuous], policies: Mapping[str, Policy]) -> Keeper:
-    """What keeps the tuples of a side of a join: with their coins, if the join is shed."""
-    own = joins_shed(queries, losses_of(queries, policies))
-    loss = next((loss for stage, loss in own.values() if stage.name == keeper.stage), None)
-    if loss is None or not isinstance(keeper.side, Side):
-        return keeper
-    kind = SampledSide if isinstance(loss, RandomPairs) else ShedSide
-    side = kind(keeper.side.node, keeper.side.which)
-    return replace(keeper, side=side, schema=StructType([*keeper.schema, *side.extra]))
-
-
-def joins_shed(
-    queries: Mapping[str, Continuous], losses: Mapping[str, Loss]
-) -> dict[str, tuple[Stage, Pairs | RandomPairs]]:
-    """The joins that are shed, and how, by query."""
-    found: dict[str, tuple[Stage, Pairs | RandomPairs]] = {}
-    for name, loss in losses.items():
-        if isinstance(loss, Pairs | RandomPairs):
-            stage = pairs_of(queries[name]) or aggregated_pairs_of(queries[name])
-            assert stage is not None
-            found[name] = (stage, loss)
-    return found
-
-
-class JoinDrops:
-    """What is left out of joins in one batch, carried out."""
-
-    def __init__(self, plans: Mapping[str, Any], batch: int) -> None:
-        self.plans: dict[str, JoinPlan] = {stage: restored(document) for stage, document in plans.items()}
-        self._parts = {stage: document["parts"] for stage, document in plans.items()}
-        self._batch = batch
-        self._came: dict[str, DataFrame] = {}
-        self.looks: dict[str, dict[Which, Look]] = {}
-        """By join, what is seen of the new tuples of each side on the way to where they are kept."""
-
-    def new(self, keeper: Keeper, df: DataFrame) -> DataFrame:
-        """The new tuples of a side, with their coins, without those that do nothing."""
-        plan, side = self.plans[keeper.stage], keeper.side
-        assert isinstance(side, ShedSide)
-        digest = hashlib.blake2b(f"{self._batch} {keeper.column}".encode(), digest_size=8).digest()
-        coins = tossed(df, int.from_bytes(digest, signed=True))
-        if isinstance(plan, PairSubset):
-            self._came[keeper.column] = coins
-            return side.taken(plan, coins)
-        assert isinstance(side, SampledSide)
-        self._came[keeper.column] = side.flipped(coins, plan)
-        return side.taking_part(self._came[keeper.column])
-
-    def kept(self, keepers: Sequence[Keeper]) -> dict[str, DataFrame]:
-        """Of joins that are shed, the new tuples that are kept. All that came are looked at on the way."""
-        found = {}
-        for keeper in (k for k in keepers if k.stage in self.plans):
-            plan, side = self.plans[keeper.stage], keeper.side
-            assert isinstance(side, ShedSide)
-            part = self._parts[keeper.stage][_SIDES.index(side.which)]
-            look = self.looks.setdefault(keeper.stage, {})[side.which] = Look(side, plan, part)
-            df = look.over(self._came[keeper.column])
-            if isinstance(plan, PairSubset):
-                df = side.kept(plan, df)
-                df = df if plan.room is None else side.kept(plan.room, df)
-            elif isinstance(side, SampledSide):
-                df = side.taking_part(df)
-            found[keeper.column] = df
-        return found
-
-    def answers(
-        self,
-        stage: Stage,
-        keepers: Sequence[Keeper],
-        kept: Sequence[DataFrame | None],
-        new: Sequence[DataFrame | None],
-    ) -> DataFrame | None:
-        """The pairs with a tuple of this batch that are not left out, as the query gives them."""
-        plan, sides = self.plans[stage.name], [k.side for k in keepers if isinstance(k.side, ShedSide)]
-        assert stage.join is not None
-        if isinstance(plan, PairSubset):
-            found = subset_pairs(stage.join, sides, plan, kept, new)
-            return None if found is None else answer(stage.behind, {ANSWERS: found})
-        found = sampled_pairs(stage.join, [s for s in sides if isinstance(s, SampledSide)], plan, kept, new)
-        return None if found is None else answer(_with_rate(stage.behind), {ANSWERS: found})
 
 
 class _ShedJoin:
@@ -143,7 +48,7 @@ class _ShedJoin:
         self.share: float | None = None
         """The share that its policy keeps now; None if that is the planner's to say."""
         kind = SampledSide if isinstance(loss, RandomPairs) else ShedSide
-        self.sides: dict[str, ShedSide] = {which: kind(stage.join, which) for which in _SIDES}
+        self.sides: dict[str, ShedSide] = {which: kind(stage.join, which) for which in SIDES}
         left, right = (float(side.window) for side in self.sides.values())
         self.statistics = JoinStatistics((left, right), state.get("statistics"))
         stages = {own.name: own for own in query.stages}
@@ -171,7 +76,7 @@ class _ShedJoin:
         return self.loss.method in (None, BY_KEY)
 
     def expected(self, tuples: Mapping[str, float] | None) -> Sequence[float]:
-        """What comes to each side where streams bring so many tuples, or as many as they did of late."""
+        """What comes to each side where streams bring so many tuples, or else as many as in the last batches."""
         if tuples is None:
             return self.statistics.tuples
         both = zip(self.streams, self.shares, strict=True)
@@ -245,7 +150,7 @@ class _ShedJoin:
         if isinstance(self.loss, RandomPairs) or self.loss.max_state is None:
             return None
         loads = self.statistics.loads(self.statistics.tuples) if self.statistics.known else None
-        left, right = (worth(loads, which) if loads is not None else Worth((), 0.0) for which in _SIDES)
+        left, right = (worth(loads, which) if loads is not None else Worth((), 0.0) for which in SIDES)
         return Room(self.stage.name, self.loss.max_state, self.sides, {"left": left, "right": right})
 
     def parts(self, tuples: Mapping[str, float] | None) -> list[float | None]:
@@ -259,7 +164,7 @@ class _ShedJoin:
         self._last = plan
         if isinstance(plan, PairSubset):
             self._before = self.statistics.copy() if self.counts_keys and self.statistics.known else None
-        found = [looks[which].seen() if which in looks else Seen() for which in _SIDES]
+        found = [looks[which].seen() if which in looks else SideSeen() for which in SIDES]
         self.statistics.observe(found, pairs, plan)
         for number, (own, streams) in enumerate(zip(found, self.streams, strict=True)):
             if came := sum(tuples.get(s, 0) for s in streams):
@@ -379,16 +284,3 @@ class JoinShedding:
                 "left_out": join.left_out,
             }
         return found
-
-
-def _with_rate(plan: Node) -> Node:
-    """The plan over pairs with the rate of each as one more column."""
-    match plan:
-        case Source():
-            return replace(plan, columns=(*plan.columns, Field(SAMPLING_RATE, "double")))
-        case Project():
-            rate = Named(SAMPLING_RATE, exp.column(SAMPLING_RATE))
-            return replace(plan, input=_with_rate(plan.input), columns=(*plan.columns, rate))
-        case Filter():
-            return replace(plan, input=_with_rate(plan.input))
-    raise TypeError(f"{type(plan).__name__} is not over pairs")

@@ -11,8 +11,8 @@ from headgate.progress.closing import Closing
 from headgate.progress.place import read
 from headgate.shed.fate import Fate
 from headgate.shed.losses import Groups, Windows
-from headgate.shed.subset.dropped import Dropped, Run
-from headgate.shed.subset.groups import Piece, Shares
+from headgate.shed.subset.dropped import Dropped, WindowRun
+from headgate.shed.subset.groups import GroupRange, GroupShares
 from headgate.shed.subset.ledger import Ledger, decide
 from headgate.shed.subset.needs import Range, merged, without
 from headgate.shed.subset.rules import chain, droppable, early_share, pipeline
@@ -30,7 +30,7 @@ Spans = Mapping[Axis, tuple["Number", "Number"]]
 
 
 class Subsets:
-    """The ledgers of queries that drop windows, and the shares of those that drop groups."""
+    """The ledgers of queries that drop windows, and the shares of queries that drop groups."""
 
     def __init__(self, queries: Mapping[str, Continuous], losses: Mapping[str, Loss], state: Mapping[str, Any]) -> None:
         self.by_window = {name: loss for name, loss in losses.items() if isinstance(loss, Windows)}
@@ -41,7 +41,7 @@ class Subsets:
         self.windows: dict[str, tuple[Sliding, ...]] = {name: chain(queries[name]) for name in self.names}
         self._queries = {name: queries[name] for name in self.names}
         self.ledgers: dict[str, Ledger] = {}
-        self.shares: dict[str, Shares] = {}
+        self.shares: dict[str, GroupShares] = {}
         self.gone: dict[str, Dropped] = {}
         """The windows that have been dropped, of the queries that drop windows."""
         self.restore(state)
@@ -56,7 +56,7 @@ class Subsets:
                 self.gone[name] = Dropped.restored(gone)
         for name, shares in state.get("shares", {}).items():
             if name in self.by_group:
-                self.shares[name] = Shares.restored(self.windows[name], shares)
+                self.shares[name] = GroupShares.restored(self.windows[name], shares)
 
     def state(self) -> dict[str, Any]:
         """What is decided, as JSON has it."""
@@ -69,7 +69,7 @@ class Subsets:
         return found
 
     def reached(self, query: str, manifest: Manifest) -> Number | None:
-        """The first place from which on no tuple of a query's streams has been seen; None if there was none yet."""
+        """The place after the last tuple of a query's streams; None if there was none yet."""
         places = [come(manifest, axis) for axis in self.axes(query)]
         return max((place + 1 for place in places if place is not None), default=None)
 
@@ -85,7 +85,7 @@ class Subsets:
         together: Sequence[Sequence[str]] = (),
         suspended: Collection[str] = (),
     ) -> None:
-        """Decides the fates of windows that a batch within these spans may bring the first tuples of.
+        """Decides the fates of the windows whose first tuples a batch within these spans may bring.
 
         `drops` are the fractions to drop: a query that is not named drops nothing now. Queries that stand `together`
         are decided as one. Of queries that are suspended, every window is dropped.
@@ -128,7 +128,7 @@ class Subsets:
     def _hold(self, name: str, manifest: Manifest, share: float) -> None:
         seen = self.reached(name, manifest)
         if name not in self.shares:
-            self.shares[name] = Shares(self.windows[name])
+            self.shares[name] = GroupShares(self.windows[name])
             if seen is None:
                 # Nothing has come yet, so the share holds for all windows.
                 self.shares[name] = replace(self.shares[name], steps=((-(1 << 62), share),))
@@ -143,10 +143,10 @@ class Subsets:
         return early_share(pipeline(self.windows[query], self.by_window[query].gap)) if query in self.by_window else 1.0
 
     def dropped(self, warm: bool = False) -> dict[str, tuple[Range, ...]]:
-        """By query, the places that no window needs which is not dropped, for queries that have dropped some.
+        """By query, the places that no kept window needs, for queries that have dropped some.
 
-        To look whether a tuple lies in such a place has its price, so queries that drop nothing are left out; except
-        to have the code for it `warm`.
+        Looking whether a tuple lies there costs time, so queries that drop nothing are left out, except to keep the
+        code `warm`.
         """
         found: dict[str, tuple[Range, ...]] = dict.fromkeys(self.ledgers, ()) if warm else {}
         for name, ledger in self.ledgers.items():
@@ -155,19 +155,19 @@ class Subsets:
                 found[name] = without(ledger.needed(low, high), low, high)
         return found
 
-    def gone_from(self, query: str) -> tuple[Sliding, tuple[Run, ...]]:
-        """The windows that a query answers, and the numbers of those that it has dropped of late."""
+    def gone_from(self, query: str) -> tuple[Sliding, tuple[WindowRun, ...]]:
+        """The windows that a query answers, and the numbers of the last ones that it dropped."""
         return self.windows[query][-1], self.gone.get(query, Dropped()).runs
 
-    def pieces(self, warm: bool = False) -> dict[str, tuple[Piece, ...]]:
-        """By query, the shares of groups that are kept, by places; as with windows, for queries that drop some."""
+    def pieces(self, warm: bool = False) -> dict[str, tuple[GroupRange, ...]]:
+        """By query, the shares of groups that are kept, by places, for queries that drop some or are kept `warm`."""
         found = {}
         for name, shares in self.shares.items():
             ends = [at for at, _ in shares.steps] or [0]
             extent = pipeline(self.windows[name], 1).extent
             low, high = ends[0] - 2 * extent, (1 << 62)
             if warm or any(share < 1 for _, share in shares.steps):
-                found[name] = shares.pieces(low, high) if shares.steps else (Piece(low, high, 1.0),)
+                found[name] = shares.pieces(low, high) if shares.steps else (GroupRange(low, high, 1.0),)
         return found
 
     def fates(self, stage: Stage, closing: Closing) -> Fate | None:
@@ -181,7 +181,7 @@ class Subsets:
         ledger = self.ledgers[name]
         if stage.name == name:
             return Fate(dropped=frozenset(k for k in closing_windows if not ledger.kept(k)))
-        # The windows of inner aggregates that no kept window of the outer ones needs.
+        # Of inner aggregates, the windows that no kept outer window needs.
         level = next(i for i, s in enumerate(self._aggregating(name), 1) if s.name == stage.name)
         window = droppable(stage.window)
         low, high = window.bounds(closing.first)[0], window.bounds(closing.last)[0] + 1
@@ -193,7 +193,7 @@ class Subsets:
         return [stage for stage in self._queries[query].stages if stage.aggregate is not None]
 
     def forget(self, manifest: Manifest) -> None:
-        """Forgets what only windows needed that have been closed."""
+        """Forgets what only closed windows needed."""
         for name, ledger in self.ledgers.items():
             first = self._aggregating(name)[0]
             if first.name in manifest.windows.closed:

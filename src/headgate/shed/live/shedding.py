@@ -122,7 +122,7 @@ class Shedding:
         return self._fates.lost(decided, before, after)
 
     def closed(self, manifest: Manifest) -> None:
-        """Forgets what only windows needed that have been closed."""
+        """Forgets what only closed windows needed."""
         self.subsets.forget(manifest)
         self._fates.forget(manifest)
 

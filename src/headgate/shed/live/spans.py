@@ -1,4 +1,4 @@
-"""At which rates the tuples of windows have been sampled, as far as windows are open that may hold some of them."""
+"""The rates at which the tuples of open windows have been sampled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from headgate.progress.place import read, written
 from headgate.windows import Landmark, Number, Sliding
 
-#: So many spans are kept of a query at most: neighbours are taken together, at the lower rate of the two.
+#: The most spans that are kept of a query: neighbours are taken together, at the lower rate of the two.
 _SPANS = 200
 
 
@@ -25,8 +25,8 @@ class Span(NamedTuple):
 class Sampled:
     """The spans of one query, in the order of batches.
 
-    Every tuple of a batch may be anywhere between the first and the last, so a window that reaches into a span may
-    have had tuples that were taken at its rate: a tuple of it weighed as much as one over the lowest of them.
+    A tuple of a batch may be anywhere between the first and the last. So a window that reaches into a span may have had
+    tuples that were taken at its rate. The most that one of them weighed is one over the lowest of these rates.
 
     >>> sampled = Sampled().then(0, 99, 0.5).then(90, 180, 0.5).then(170, 260, 0.1)
     >>> sampled.spans
@@ -49,9 +49,9 @@ class Sampled:
         return Sampled(tuple(before))
 
     def tops(self, window: Sliding | Landmark, first: int, last: int) -> dict[int, float]:
-        """The largest weight that a tuple may have had, of windows from the first to the last with sampled tuples.
+        """By window from the first to the last that has sampled tuples, the largest weight that one may have had.
 
-        It is infinite for a window of which nothing was taken at some time.
+        It is infinite for a window of which nothing was taken for some time.
         """
         found: dict[int, float] = {}
         for span in self.spans:

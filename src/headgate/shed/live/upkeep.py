@@ -1,7 +1,7 @@
-"""What batches do beside taking tuples in: they answer windows that close, and merge state.
+"""What batches do besides taking tuples in: they answer windows that close, and merge state.
 
-Neither comes with every batch, and a batch in which they come has less time for its tuples. So before each batch it is
-told whether they will: windows close where punctuation is about to get, and state is merged when there are many files.
+Not every batch does. One that does has less time for its tuples, so before each batch we tell whether it will: windows
+close when punctuation passes their ends, and state is merged when there are many files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RECENT = 0.2
 
 @dataclass(frozen=True)
 class Upkeep:
-    """What a batch does beside taking tuples in, or what batches do on average."""
+    """What a batch does besides taking tuples in, or what batches do on average."""
 
     closings: float = 0.0
     """One if windows close, however many."""
@@ -43,7 +43,7 @@ class Upkeep:
 
 
 class Rhythm:
-    """Follows how far tuples take streams, and how many answers a window has, and tells from it what is to come."""
+    """Follows how far streams go on with their tuples, and how many answers a window has, to tell what is to come."""
 
     def __init__(self, level: Level, state: Mapping[str, Any]) -> None:
         self._level = level

@@ -1,4 +1,4 @@
-"""What a batch has to do, in amounts that the cost model knows, and as the tree that the planner of samples knows."""
+"""The work of a batch: in amounts for the cost model, and as a tree for the planner of samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING
 
-from headgate.shed.estimate.tree import Kind, Query, Segment, Stream, Trees
+from headgate.shed.estimate.tree import Kind, Leaf, Segment, Stream, Trees
 from headgate.shed.join.work import Prices, Work
 from headgate.shed.learn.costs import Coefficients
 from headgate.shed.live.upkeep import Upkeep
@@ -225,13 +225,13 @@ class Workload:
     def _estimated(self, table: Table) -> bool:
         return all(m.stage.query in self._sampling for m in table.members)
 
-    def _leaf(self, table: Table, member: Member, stream: str, taken: Taken, known: Knowledge) -> Query:
+    def _leaf(self, table: Table, member: Member, stream: str, taken: Taken, known: Knowledge) -> Leaf:
         query, policy = member.stage.query, self._policies[member.stage.query]
         name, each = leaf(query, table.number, stream), known.costs.each
         values = known.passing(query) * _columns(table, member)
         if query not in self._sampling:
-            return Query(name, Kind.EXACT, each.get(VALUES, 0.0) * values * taken.needed.get(query, 1.0))
-        return Query(
+            return Leaf(name, Kind.EXACT, each.get(VALUES, 0.0) * values * taken.needed.get(query, 1.0))
+        return Leaf(
             name,
             cost=each.get(WEIGHED, 0.0) * values,
             constant=known.constants.get(query, 1.0),
@@ -240,10 +240,10 @@ class Workload:
             rate=taken.chosen.get(query),
         )
 
-    def _set(self, query: str, stream: str, taken: Taken, known: Knowledge) -> Query:
+    def _set(self, query: str, stream: str, taken: Taken, known: Knowledge) -> Leaf:
         policy, cost = self._policies[query], known.costs.each.get(KEPT, 0.0)
         rate = taken.chosen.get(query)
-        return Query(leaf(query, SET, stream), Kind.SET, cost, 1.0, policy.weight, policy.priority, rate)
+        return Leaf(leaf(query, SET, stream), Kind.SET, cost, 1.0, policy.weight, policy.priority, rate)
 
     def rates(self, effective: Mapping[str, float]) -> dict[str, float]:
         """The rate of each query, from those of its leaves: it has one of each of its streams and tables."""

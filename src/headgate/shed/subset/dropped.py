@@ -1,4 +1,4 @@
-"""The windows that a query has dropped: how many in all, and which ones of late."""
+"""The windows that a query has dropped: how many in all, and which the last ones are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 #: So many runs of windows are remembered; the ledger itself forgets windows as they close.
 _RUNS = 500
 #: Windows from the first to the last of these numbers.
-Run = tuple[int, int]
+WindowRun = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class Dropped:
     """The dropped windows of one query, by their numbers."""
 
     count: int = 0
-    runs: tuple[Run, ...] = ()
+    runs: tuple[WindowRun, ...] = ()
 
-    def then(self, more: Iterable[Run]) -> Dropped:
+    def then(self, more: Iterable[WindowRun]) -> Dropped:
         """The same with later windows.
 
         >>> Dropped().then([(3, 4), (7, 7)]).then([(8, 9), (12, 12)])

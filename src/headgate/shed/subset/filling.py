@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from headgate.plan.logical.nodes import SAMPLING_RATE, WINDOW_END, WINDOW_START
-from headgate.shed.subset.dropped import Run
+from headgate.shed.subset.dropped import WindowRun
 from headgate.shed.subset.fill import FILLED
 from headgate.sql.text import THESE, bound, ddl, floor_div, literal, own, position, queried, quoted
 from headgate.windows import Sliding
@@ -16,7 +16,7 @@ from headgate.windows import Sliding
 _K, _NEXT, _AT = own("k"), own("next"), own("at")
 
 
-def filled(answers: DataFrame, groups: Sequence[str], window: Sliding, dropped: Sequence[Run]) -> DataFrame:
+def filled(answers: DataFrame, groups: Sequence[str], window: Sliding, dropped: Sequence[WindowRun]) -> DataFrame:
     """Answers, and between two of a group a row for each window, marked as `filled`, if all windows there were dropped.
 
     Where one of them was not, the group had no tuples in it, and nothing is known of its neighbours. Numbers lie on a

@@ -19,7 +19,7 @@ from headgate.shed.subset.rules import pipeline
 from headgate.windows import Number, Sliding
 
 
-class Piece(NamedTuple):
+class GroupRange(NamedTuple):
     """A range of the input in which tuples are kept whose key hashes below the share."""
 
     low: Number
@@ -28,14 +28,14 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class GroupShares:
     """The share of groups that each window of a query keeps, by where the window begins.
 
-    >>> shares = Shares((Sliding(10, 5, "ts"),)).hold(20, 0.5)
+    >>> shares = GroupShares((Sliding(10, 5, "ts"),)).hold(20, 0.5)
     >>> shares.share(15), shares.share(20)
     (1.0, 0.5)
     >>> shares.pieces(0, 40)  # the window [15, 25) still needs all groups
-    (Piece(low=0, high=25, share=1.0), Piece(low=25, high=40, share=0.5))
+    (GroupRange(low=0, high=25, share=1.0), GroupRange(low=25, high=40, share=0.5))
     """
 
     windows: tuple[Sliding, ...]
@@ -47,10 +47,10 @@ class Shares:
         """Give the share of groups that is kept of the outermost window that begins here."""
         return next((share for at, share in reversed(self.steps) if at <= start), 1.0)
 
-    def hold(self, at: Number, share: float) -> Shares:
+    def hold(self, at: Number, share: float) -> GroupShares:
         """Give the shares with another one for windows that begin at a place or later; none of them has a tuple yet.
 
-        >>> Shares((Sliding(10, 5, "ts"),)).hold(20, 0.5).hold(10, 0.2)
+        >>> GroupShares((Sliding(10, 5, "ts"),)).hold(20, 0.5).hold(10, 0.2)
         Traceback (most recent call last):
         headgate.errors.FlowError: the shares of windows from 20 on are fixed: a share cannot begin to hold at 10
         """
@@ -63,13 +63,13 @@ class Shares:
         held = steps[-1][1] if steps else 1.0
         return replace(self, steps=steps if share == held else (*steps, (at, share)))
 
-    def pieces(self, low: Number, high: Number) -> tuple[Piece, ...]:
+    def pieces(self, low: Number, high: Number) -> tuple[GroupRange, ...]:
         """Give what to keep of the input within [low, high), in order; nothing is kept outside the pieces."""
-        found: list[Piece] = []
+        found: list[GroupRange] = []
         covered: tuple[Range, ...] = ()
         for share in sorted({1.0, *(share for _, share in self.steps)} - {0.0}, reverse=True):
             ranges = needed(self.windows, self._below(share, high), low, high)
-            found += [Piece(*free, share) for a, b in ranges for free in without(covered, a, b)]
+            found += [GroupRange(*free, share) for a, b in ranges for free in without(covered, a, b)]
             covered = merged((*covered, *ranges))
         return tuple(sorted(found))
 
@@ -79,7 +79,7 @@ class Shares:
         ends = [*(at for at, _ in self.steps[1:]), end]
         return merged((at, past) for (at, held), past in zip(self.steps, ends, strict=False) if held < share)
 
-    def forget(self, p: Punctuation) -> Shares:
+    def forget(self, p: Punctuation) -> GroupShares:
         """Give the shares without those of windows that punctuation on the input has closed."""
         if p is None:
             return self
@@ -93,6 +93,6 @@ class Shares:
         return [[written(at), share] for at, share in self.steps]
 
     @classmethod
-    def restored(cls, windows: Sequence[Sliding], state: list[list[Any]]) -> Shares:
+    def restored(cls, windows: Sequence[Sliding], state: list[list[Any]]) -> GroupShares:
         """Give the shares that were in this state."""
         return cls(tuple(windows), tuple((cast(Number, read(at)), share) for at, share in state))

@@ -4,7 +4,7 @@ Nothing is marked on tuples. An aggregate leaves out the windows that the ledger
 at the input when no window that is kept needs it.
 
 Windows are dropped in batches as long as the gap allows, since only a whole batch leaves input that nobody needs. At
-least one unit is kept behind a batch; from then on the next one begins with the same chance at each unit. The chance
+least one unit is kept after a batch. From then on the next one begins with the same chance at each unit. The chance
 makes up the fraction asked for in the long run, and has no memory, so a new rate holds from the next unit on.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from headgate.errors import FlowError
 from headgate.progress.place import Punctuation, read, written
-from headgate.shed.subset.dropped import Run
+from headgate.shed.subset.dropped import WindowRun
 from headgate.shed.subset.needs import Range, first_window, merged, needed
 from headgate.shed.subset.rules import Grid, fan_out, highest_drop, pipeline
 from headgate.windows import Number, Sliding
@@ -39,7 +39,7 @@ class Ledger:
     decided: Number
     """The fates of windows that begin before it are fixed. Later ones are kept for now: their tuples are needed."""
     until: Number
-    """Where the batch ends that is being dropped; not behind `decided` if there is none."""
+    """Where the batch ends that is being dropped; `decided` or before if there is none."""
     drops: tuple[Range, ...] = ()
     asked: float = 0.0
     rate: float = 0.0
@@ -63,10 +63,10 @@ class Ledger:
     def kept(self, k: int) -> bool:
         """Give whether window k of the outermost aggregate is answered."""
         start = self.windows[-1].bounds(k)[0]
-        behind = bisect_right(self.drops, start, key=lambda dropped: dropped[0])
-        return behind == 0 or self.drops[behind - 1][1] <= start
+        later = bisect_right(self.drops, start, key=lambda dropped: dropped[0])
+        return later == 0 or self.drops[later - 1][1] <= start
 
-    def dropped(self, since: Number | None = None) -> list[Run]:
+    def dropped(self, since: Number | None = None) -> list[WindowRun]:
         """Give the windows that are dropped and begin at `since` or later, as the ledger still has them.
 
         >>> (ledger,) = decide([Ledger.begun("swings", [Sliding(10, 5, "ts")], gap=3, at=0)], up_to=100, drop=0.5)

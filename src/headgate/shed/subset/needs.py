@@ -60,19 +60,19 @@ def needed(windows: Sequence[Sliding], dropped: Sequence[Range], low: Number, hi
     """
     if not windows:
         return without(dropped, low, high)
-    window, *behind = windows
+    window, *later = windows
     first = (low - window.origin - window.range) // window.slide + 1
     past = first_window(window, high)
     if first >= past:
         return ()
-    starts = needed(behind, dropped, window.bounds(first)[0], window.bounds(past)[0])
+    starts = needed(later, dropped, window.bounds(first)[0], window.bounds(past)[0])
     runs = merged((first_window(window, a), first_window(window, b)) for a, b in starts)
     covered = (extent for a, b in runs for extent in _extents(window, int(a), int(b)))
     return merged((max(low, a), min(high, b)) for a, b in covered)
 
 
 def first_window(window: Sliding, place: Number) -> int:
-    """The first window that begins at a place or behind it."""
+    """The first window that begins at a place or after it."""
     return -((window.origin - place) // window.slide)
 
 

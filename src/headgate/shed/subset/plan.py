@@ -1,6 +1,6 @@
 """The plan of `subset`: which fraction of each query's windows to drop under a load, and which queries to suspend.
 
-A dropped fraction saves work in proportion, at each point of a query by another factor: behind the aggregates an answer
+A dropped fraction saves work in proportion, at each point of a query by another factor: after the aggregates an answer
 saves its own work, before them input is saved only as far as no kept window needs it. So the plan is a linear programme
 that keeps the most answers, by weight. Queries over one input are decided together where that saves more.
 """
@@ -20,7 +20,7 @@ from headgate.shed.subset.rules import Grid, early_share, fan_out, highest_drop,
 from headgate.windows import Window
 
 Place: TypeAlias = Literal["input", "middle", "behind"]
-"""Where a drop begins to save work: before the first aggregate, before a later one, or behind them all."""
+"""Where a drop begins to save work: before the first aggregate, before a later one, or after them all."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class SubsetQuery:
 
     @property
     def loads(self) -> tuple[float, ...]:
-        """The work in a second before each of the aggregates, and last that behind them all."""
+        """The work in a second before each of the aggregates, and last that after them all."""
         answers = [step.rows * self.pace / float(step.window.slide) for step in self.steps]
         costs = [*(step.cost for step in self.steps), self.per_answer]
         return tuple(cost * tuples for cost, tuples in zip(costs, (self.rate, *answers), strict=True))
@@ -128,7 +128,7 @@ class SubsetPlan:
 def saving(query: SubsetQuery, level: int, run: int | None = None) -> float:
     """Give the work in a second that dropping all of its answers would save, where drops hold from one level on.
 
-    Level 0 is the input, the number of aggregates is behind them all. A fraction of the answers saves that fraction
+    Level 0 is the input, the number of aggregates is after them all. A fraction of the answers saves that fraction
     of it. `run` is how many windows are dropped in a row, where that is less than the gap because others decide too.
 
     >>> from headgate.windows import Sliding

@@ -46,7 +46,7 @@ class Grid:
         return start, start + self.extent
 
     def next(self, place: Number) -> Number:
-        """Give the start of the first unit that begins at a place or behind it.
+        """Give the start of the first unit that begins at a place or after it.
 
         >>> Grid("ts", slide=60, extent=600, gap=10).next(61)
         120
@@ -156,7 +156,7 @@ def early_share(grid: Grid) -> float:
 
 
 def highest_drop(gap: int) -> float:
-    """Give the largest fraction that can be dropped for good: one unit is kept behind every batch.
+    """Give the largest fraction that can be dropped for good: one unit is kept after every batch.
 
     >>> highest_drop(3), highest_drop(0)
     (0.75, 0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from headgate.shed.subset.groups import Piece
+from headgate.shed.subset.groups import GroupRange
 from headgate.shed.subset.needs import Range
 from headgate.sql.text import literal, moving
 from headgate.windows.panes import gcd
@@ -58,7 +58,7 @@ def group_hash(keys: Sequence[str]) -> str:
     return f"xxhash64({', '.join(keys)})"
 
 
-def in_groups(place: str, keys: Sequence[str], pieces: Sequence[Piece]) -> str:
+def in_groups(place: str, keys: Sequence[str], pieces: Sequence[GroupRange]) -> str:
     """Whether the group of a tuple is kept at its place."""
     used = list(pieces[-_SHARES:])
     used = [*used, *([used[-1]] * (_SHARES - len(used)))]
