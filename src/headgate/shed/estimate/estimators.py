@@ -1,4 +1,4 @@
-"""What an aggregate keeps of sampled tuples, and how its estimate and the limits of that are made from it.
+"""What an aggregate keeps of sampled tuples, and how it becomes an estimate with limits.
 
 A tuple that is kept with probability p weighs w = 1/p. All that is kept of the tuples are moments, which add up over
 panes and batches, and the smallest and the largest value. NULL as a limit says that there is none: the answer may be
@@ -67,7 +67,7 @@ class Estimator:
 
 @dataclass(frozen=True, slots=True)
 class QuantileShares:
-    """The shares of the weight between whose quantiles a quantile lies; NULL where the sample is too small to tell."""
+    """A quantile lies between those at these shares of the weight. NULL if the sample is too small to tell."""
 
     partials: tuple[Partial, ...]
     low: str
@@ -130,7 +130,7 @@ def estimator(function: AggregateFunction, confidence: float) -> Estimator:
 
 
 def quantile_shares(fraction: float, confidence: float) -> QuantileShares:
-    """Between which quantiles of the kept values, by weight, that of all values lies.
+    """The quantiles of the kept values, by weight, between which that of all values lies.
 
     Of the kept values a hypergeometric number is below the quantile of all, and the shares are its limits: by its
     deviation, its skewness as far as that makes them wider, half a kept tuple, and the two places that a quantile lies
@@ -181,7 +181,7 @@ _SQUARED = Step("squared", "greatest({a2} - 2 * {mean} * {a1} + pow({mean}, 2) *
 
 
 def _sampled(exact: str, limit: str) -> str:
-    """A limit where tuples may have been dropped."""
+    """A limit, if tuples may have been dropped."""
     return f"CASE WHEN {{top}} = 1 THEN {exact} ELSE {limit} END"
 
 

@@ -57,7 +57,7 @@ def nonzero(sql: str) -> str:
     return f"(CASE WHEN {sql} <> 0 THEN {sql} END)"
 
 
-#: At least so much is outside of any limits.
+#: The least part that is outside of any limits.
 _OUTSIDE = 1e-12
 #: The squared error that one tuple at the lowest rate makes, for a value of one; and how many tuples at that rate would
 #: tell as much as those kept, with the one more.
@@ -68,7 +68,7 @@ _LOWEST_RATE = (
 
 
 def normal_quantile(confidence: float) -> float:
-    """How many standard deviations to both sides hold this share of a normal distribution.
+    """The standard deviations to both sides that hold this share of a normal distribution.
 
     >>> round(normal_quantile(0.99), 3)
     2.576
@@ -79,7 +79,7 @@ def normal_quantile(confidence: float) -> float:
 
 
 def widened(confidence: float, variance: float) -> float:
-    """The confidence at which limits are as wide as they are at this one with so many times the variance.
+    """The confidence whose limits are as wide as those of this one with so many times the variance.
 
     >>> round(widened(0.95, 2), 4)
     0.9944
@@ -121,7 +121,7 @@ def count_limits(confidence: float) -> tuple[Step, ...]:
 
 
 def _gamma_quantile(shape: str, z: float) -> str:
-    """The quantile of a gamma distribution of scale 1 that stands where a normal one has z."""
+    """The quantile of a gamma distribution of scale 1 where a normal one has z."""
     return f"{{{shape}}} * pow(greatest(1 - 1 / (9 * {{{shape}}}) + {number(z / 3)} / sqrt({{{shape}}}), 0), 3)"
 
 
@@ -141,7 +141,7 @@ class Spread:
 
 
 def total_limits(spread: Spread, widening: Widening, confidence: float) -> tuple[Step, ...]:
-    """The steps to how far the total of some values may be `above` and `below` its estimate.
+    """The steps to how far a total may be `above` and `below` its estimate.
 
     `tail_above` and `tail_below` on the way are how heavy the tails are, from 0 to 1.
     """

@@ -1,4 +1,4 @@
-"""The limits of estimates: those of all queries in the same steps.
+"""The limits of estimates, made for all queries in the same steps.
 
 A limit takes some twenty steps from the partials of a call. Were they written down for every call of every query,
 Spark would be busy longer with the text than with the rows. So a row of merged partials is taken once for each query
@@ -24,7 +24,7 @@ Limits = dict[str, tuple[str, str, str]]
 
 
 def for_each(source: str, spec: str, queries: Mapping[int, Sequence[int]]) -> str:
-    """The rows of a source once for each query that they answer: by their spec, a number in this column."""
+    """The rows of a source, once for each query that they answer: their spec has its number in this column."""
     arrays = " ".join(f"WHEN {number} THEN array({', '.join(map(str, own))})" for number, own in queries.items())
     return f"(SELECT *, explode(CASE {spec} {arrays} END) AS {OF} FROM {source})"
 

@@ -1,4 +1,4 @@
-"""Where drops go: the cheapest places for drops that leave each query the rate it needs."""
+"""Where drops go: the cheapest places that leave each query the rate it needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Placement:
 
 
 def place(trees: Trees, rates: Mapping[str, float], drop_cost: float = 0.0) -> Placement:
-    """Give the placement of least load in which each query is sampled at its rate or above.
+    """Give the placement of least load that samples each query at its rate or above.
 
     A query with a fixed rate is sampled at just that rate. Where drops cost nothing, they stand at the top of each
     segment and keep what the most demanding query below needs of what is still there (after Babcock, Datar and
@@ -41,7 +41,7 @@ def place(trees: Trees, rates: Mapping[str, float], drop_cost: float = 0.0) -> P
 
 @dataclass(frozen=True)
 class _Cheapest:
-    """The least load of a node with all below it, for each rate at which tuples may come from above.
+    """The least load of a node with all below it, by the rate at which tuples come from above.
 
     With the places of the drops given, every rate is as low as the queries below let it be. So the rate at a
     node is either that of the node above, or the highest that a query below needs; and the rates that can come from

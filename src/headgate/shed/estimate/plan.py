@@ -16,7 +16,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Budget:
-    """The seconds that a batch may take, and what goes off them whatever is shed.
+    """The seconds that a batch may take, and the fixed part of them that nothing spares.
 
     `fixed` is the cost of a batch without tuples, `drop_cost` that of a drop for each tuple that comes to it. The
     share `safety` is kept free, for rates and selectivities that are no longer what they were when measured.
@@ -51,7 +51,7 @@ class Outlook:
 
 @dataclass(frozen=True)
 class EstimatePlan:
-    """Which part of the tuples to keep on the edge to each segment and query, and what will come of it."""
+    """The part of the tuples to keep on the edge to each segment and query, and what comes of it."""
 
     keep: Mapping[str, float]
     queries: Mapping[str, Outlook]
@@ -61,7 +61,7 @@ class EstimatePlan:
     """Whether that is within the budget. If not, nothing is left that may be shed."""
     why: str
     errors: tuple[float, float] = (-math.inf, 0.0)
-    """How bad it is, to compare: the priority at which queries are shed, and the largest weighted error there."""
+    """To compare plans: the priority at which queries are shed, and the largest weighted error there."""
 
 
 def estimate_plan(trees: Trees, budget: Budget) -> EstimatePlan:
@@ -138,6 +138,6 @@ def _summary(
 
 
 def _names(queries: Sequence[Leaf]) -> str:
-    """The names of queries; of many, the first few."""
+    """The names of queries, or the first few of many."""
     more = len(queries) - _NAMED
     return ", ".join(q.name for q in queries[:_NAMED]) + (f" and {more} more" if more > 0 else "")

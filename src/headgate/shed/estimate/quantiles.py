@@ -35,7 +35,7 @@ class _Place:
         return own(f"{word} of {self.name}")
 
     def places(self, top: str) -> list[str]:
-        """Where by weight it begins, and where its limits lie, beside each value."""
+        """Where it begins by weight, and where its limits lie, beside each value."""
         holes = {"top": top, **{p.name: f"{_TOTAL}{p.name}" for p in self.shares.partials}}
         total = f"{_TOTAL}w1"
         return [

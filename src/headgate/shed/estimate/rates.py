@@ -1,4 +1,4 @@
-"""How much of its input each query needs: from what is known of the data to the rates that the load allows.
+"""The part of its input that each query gets: from what is known of the data to the rates that the load allows.
 
 The error that is minimised is the largest weighted one of all queries that are shed. What a query needs for an error
 of at most e is the least rate at which its own is no larger:
@@ -88,7 +88,7 @@ def _constants(tuples: ArrayLike, mean: ArrayLike, deviation: ArrayLike, confide
 
 
 def error(query: Leaf, rate: float) -> float:
-    """The error that a query has at a rate, without its weight; 1 or more of an aggregate: there is no bound.
+    """The error of a query at a rate, without its weight. For an aggregate, 1 or more means that there is no bound.
 
     >>> sums = Leaf("sums", constant=0.02)
     >>> error(sums, 0.5), error(sums, 1.0), error(sums, 0.0)
@@ -104,7 +104,7 @@ def error(query: Leaf, rate: float) -> float:
 
 
 def needed(query: Leaf, largest: float) -> float:
-    """The least rate at which the weighted error of a query is at most `largest`; a fixed rate stays what it is.
+    """The least rate at which the weighted error of a query is at most `largest`. A fixed rate stays as it is.
 
     >>> sums, alarms = Leaf("sums", constant=0.02, weight=2), Leaf("alarms", Kind.SET)
     >>> needed(sums, 0.08), needed(sums, 0.03), needed(alarms, 0.1), needed(Leaf("paid", Kind.EXACT), 0.1)
@@ -120,11 +120,11 @@ def needed(query: Leaf, largest: float) -> float:
 
 @dataclass(frozen=True)
 class Targets:
-    """The rate that each query needs, and how that came about."""
+    """The rate of each query, and how it was found."""
 
     rates: Rates
     met: bool = True
-    """Whether the load can be met. If not, all that can be shed is shed, and what is left is still too much."""
+    """Whether the load can be met. If not, all that can be shed is shed, and the rest is still too much."""
     priority: int | None = None
     """The priority at which queries are shed; those above are not shed, and those below get nothing."""
     largest: float = 0.0
@@ -132,7 +132,7 @@ class Targets:
 
 
 def target_rates(queries: Sequence[Leaf], load: Callable[[Rates], float], capacity: float) -> Targets:
-    """Give the rates of least error whose load is within the capacity; a load must not fall where a rate rises.
+    """Give the rates of least error whose load is within the capacity. A load must not fall when a rate rises.
 
     Priorities come one after the other: a query gets something only if all of higher priority are not shed.
 
@@ -162,7 +162,7 @@ def _at(queries: Sequence[Leaf], priority: float, largest: float) -> dict[str, f
 
 
 def _least_error(queries: Sequence[Leaf], priority: int, load: Callable[[Rates], float], capacity: float) -> float:
-    """The least weighted error at a priority whose load fits: infinity where any sample at all is too much.
+    """The least weighted error at a priority whose load fits; infinity if any sample at all is too much.
 
     The load may jump where a drop becomes necessary, and then the root is the place of the jump. The result lies on
     the side that fits.

@@ -91,7 +91,7 @@ def is_outlook(column: str) -> bool:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Of which queries tuples are left out in a batch: at which rates they are sampled, and what the coins depend on.
+    """What is left out of queries in a batch: the rates of samples, and what their coins depend on.
 
     A query that is sampled at a rate of 1 has the same form as at any other: rates change from batch to batch.
     """
@@ -99,11 +99,11 @@ class Sampling:
     rates: Mapping[str, float]
     batch: int
     dropped: Mapping[str, Sequence[Range]] = field(default_factory=dict)
-    """By query, the places that none of its windows needs which are not dropped."""
+    """By query, the places that no kept window needs."""
     groups: Mapping[str, Sequence[GroupRange]] = field(default_factory=dict)
     """By query, the share of groups that is kept, by places."""
     weighed: frozenset[str] = frozenset()
-    """The queries whose tuples have been sampled before, and say at which rate."""
+    """The queries whose tuples have been sampled before, and say their rate."""
 
     def leaves_out(self, query: str) -> bool:
         """Whether tuples may be left out for a query."""
@@ -114,7 +114,7 @@ class Sampling:
         return all(query in self.rates for query in queries)
 
     def kept(self, query: str, place: str, keys: Sequence[str]) -> list[str]:
-        """The conditions by which a tuple is not left out with windows or groups, by its place and its group."""
+        """The conditions for a tuple not to be left out with windows or groups, by its place and its group."""
         found = [outside(place, self.dropped[query])] if query in self.dropped else []
         return found + ([in_groups(place, keys, self.groups[query])] if query in self.groups else [])
 
@@ -127,7 +127,7 @@ class Sampling:
         return [taken(self.rates[query])] if query in self.rates else []
 
     def weight(self, query: str) -> str | None:
-        """How many tuples one that is taken stands for, as SQL over a group of alike ones; nothing where all are."""
+        """How many tuples a taken one stands for, as SQL over a group of alike ones; None if all are taken."""
         if query in self.weighed:
             return f"1 / {TAKEN_AT}"
         rate = self.rates.get(query)
@@ -144,7 +144,7 @@ EVERYTHING = Sampling({}, 0)
 
 @dataclass(frozen=True)
 class Estimated:
-    """A call that is estimated: how, and which columns its partials are in, and of which types."""
+    """A call that is estimated: how, the columns of its partials, and their types."""
 
     how: Estimator
     partials: Mapping[str, str]
@@ -159,7 +159,7 @@ class Estimates:
     """The column with the weight of all its tuples: how many they stand for."""
     calls: dict[str, Estimated] = field(default_factory=dict)
     types: dict[str, T.DataType] = field(default_factory=dict)
-    """The type of each call's exact answer, which its estimate has too."""
+    """The type of each call's exact answer. Its estimate has the same."""
     squared: list[str] = field(default_factory=list)
     """Of each call whose values matter for its error, their squares over the square of their sum."""
     sums: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class Estimates:
 
     @property
     def columns(self) -> dict[str, tuple[str, str, str]]:
-        """The estimate and the limits of calls that have such columns."""
+        """The estimates and limits of calls that have such columns."""
         calls = [c for c in self.types if c not in self.calls]
         return {c: (str(Name(c)), str(Name(low(c))), str(Name(high(c)))) for c in calls}
 

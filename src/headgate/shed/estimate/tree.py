@@ -13,7 +13,7 @@ from headgate.errors import FlowError
 
 
 class Kind(StrEnum):
-    """What it means to a query that tuples are missing."""
+    """What missing tuples mean to a query."""
 
     AGGREGATE = "aggregate"
     """The answer is scaled: its error is relative, and bounded by constant / rate."""
@@ -90,7 +90,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Place:
-    """A node with what leads to it: the name of the node or stream above, and the tuples of a batch if none is shed."""
+    """A node, the name of the node or stream above it, and the tuples that come to it if none is shed."""
 
     node: Node
     above: str
@@ -99,7 +99,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Trees:
-    """The trees of all streams of a flow: they have their queries apart, and the machine in common.
+    """The trees of all streams of a flow. Each has queries of its own; the machine is one.
 
     A drop stands on the edge to a node, and is named by that node; it keeps a tuple with some probability. Drops
     decide independently, so the probabilities on a path multiply.

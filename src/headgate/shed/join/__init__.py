@@ -1,1 +1,1 @@
-"""Joins of which a part is left out."""
+"""Joins that are shed: a part of them is left out."""

@@ -44,7 +44,7 @@ def in_sample(left: int, right: int, rate: float) -> bool:
 
 
 def buckets(rate: float) -> int:
-    """Into how many buckets the circle is cut, none shorter than an arc."""
+    """The number of buckets of the circle, none shorter than an arc."""
     return min(_BUCKETS, CIRCLE // max(1, success(rate)))
 
 
@@ -65,7 +65,7 @@ def buckets_met(left: int, rate: float) -> tuple[int, ...]:
 
 
 def slots(partners: Floats, spread: float) -> Floats:
-    """How many slots keep the variance within `spread` times that of independent pairs.
+    """The number of slots that keeps the variance within `spread` times that of independent pairs.
 
     >>> slots(np.array([2.2, 2, 0.1]), spread=1.25).tolist()
     [16.0, 8.0, 1.0]
@@ -77,7 +77,7 @@ def slots(partners: Floats, spread: float) -> Floats:
 
 
 def each_part(cut: int) -> int:
-    """How many of a tuple's slots there are for each part of the time.
+    """How many slots a tuple has in each part of the time.
 
     >>> [each_part(cut) for cut in (5, 8, 24)]
     [1, 1, 3]
@@ -86,7 +86,7 @@ def each_part(cut: int) -> int:
 
 
 def last_slot(place: int, rate: float, cut: int) -> int:
-    """The last of a tuple's slots with a success, by a place on the circle; -1 for a tuple without one.
+    """The last slot of a tuple with a success, by a place on the circle; -1 for a tuple without one.
 
     How many coins say no, from the last one back, is what it takes a coin to say yes.
 
@@ -97,7 +97,7 @@ def last_slot(place: int, rate: float, cut: int) -> int:
 
 
 def misses(rate: float) -> float:
-    """What the logarithm of a uniform number has to be multiplied with to have the coins that say no in a row."""
+    """The factor that turns the logarithm of a uniform number into a count of coins in a row that say no."""
     return 0.0 if success(rate) == CIRCLE else 1 / math.log1p(-max(rate, 1 / CIRCLE))
 
 
@@ -118,12 +118,12 @@ def slot_at(age: float, place: int, cut: int, window: float) -> int:
 
 
 def slot_succeeds(slot: int, last: int, coin: int, rate: float) -> bool:
-    """Whether those who come in a slot are in the sample, by the hash of the tuple's identity with the slot."""
+    """Whether tuples that come in a slot are in the sample, by the hash of the tuple with the slot."""
     return slot == last or (slot < last and coin % CIRCLE < success(rate))
 
 
 def success(rate: float) -> int:
-    """How much of the circle is in the sample."""
+    """The part of the circle that is in the sample."""
     if not 0 <= rate <= 1:
         raise FlowError(f"rate={rate}: give the part of pairs in the sample, from 0 to 1")
     return round(rate * CIRCLE)

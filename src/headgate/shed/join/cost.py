@@ -66,18 +66,18 @@ class JoinLoad:
 
     @property
     def left_partners(self) -> float:
-        """How many tuples to come a left tuple matches while it is kept."""
+        """The number of later tuples that a left tuple matches while it is kept."""
         return self.selectivity * self.right_rate * self.left_window
 
     @property
     def right_partners(self) -> float:
-        """How many tuples to come a right tuple matches while it is kept."""
+        """The number of later tuples that a right tuple matches while it is kept."""
         return self.selectivity * self.left_rate * self.right_window
 
 
 @dataclass(frozen=True, slots=True)
 class JoinShares:
-    """The part of each side's tuples that is inserted, and the part that probes; to do neither is to be dropped."""
+    """The part of each side's tuples that is inserted, and the part that probes. One that does neither is dropped."""
 
     insert_left: float = 1.0
     insert_right: float = 1.0
@@ -93,14 +93,14 @@ NOTHING = JoinShares(0.0, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What comes of shedding: results a second, and seconds of CPU time a second."""
+    """The outcome of shedding: results a second, and seconds of CPU time a second."""
 
     results: float
     cost: float
 
 
 def outcome(load: JoinLoad, costs: JoinCosts, shares: JoinShares = EVERYTHING) -> Outcome:
-    """The results and the cost of a join of which only these shares are carried out.
+    """The results and the cost of a join that is carried out in these shares.
 
     >>> load = JoinLoad(left_rate=100, right_rate=50, left_window=10, right_window=4, selectivity=0.01)
     >>> costs = JoinCosts(update=0.002, probe=0.0004, produce=0.0006)

@@ -1,4 +1,4 @@
-"""Which kept tuples of a join to let go when there is room for only so many."""
+"""Which kept tuples of a join to let go when there is no room for all."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _CLASSES = 8
 
 @dataclass(frozen=True)
 class Worth:
-    """What a place in the state is worth to a tuple of a side: by classes of known keys, and for all others."""
+    """What it is worth to keep a tuple of a side: by classes of known keys, and for all others."""
 
     known: tuple[tuple[float, tuple[int, ...]], ...]
     others: float
 
 
 def worth(loads: KeyLoads, side: Literal["left", "right"]) -> Worth:
-    """What a place in the state is worth to the tuples of a side: the partners that come for one in a batch.
+    """What it is worth to keep the tuples of a side: the partners that come for one in a batch.
 
     >>> from headgate.shed.join.keys import KeyRates, key_loads
     >>> worth(key_loads(KeyRates(9, {1: 8, 2: 1}), KeyRates(3, {1: 1, 2: 2}), 10, 10, keys=2), "left")

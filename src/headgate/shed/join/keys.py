@@ -1,4 +1,4 @@
-"""The components of a join: the tuples of one key on both sides, which meet one another and no others."""
+"""The components of a join: the tuples of one key on both sides. They meet each other and no others."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ class KeyLoads:
 
     @cached_property
     def coming(self) -> Floats:
-        """How many tuples a second come that one of each component and side matches."""
+        """By component and side, how many tuples a second come that match one."""
         return self.selectivity[:, None] * self.rates[:, ::-1]
 
     @cached_property
     def partners(self) -> Floats:
-        """How many tuples to come one of each component and side matches while it is kept."""
+        """By component and side, the number of later tuples that one matches while it is kept."""
         return self.coming * self.windows
 
     @cached_property
     def whole(self) -> JoinLoad:
-        """The join as one component, as it looks without regard to keys."""
+        """The join as one component, whatever the keys."""
         left, right = self.rates.sum(axis=0).tolist()
         pairs = float((self.rates * self.partners)[:, 0].sum()) / self.windows[0]
         return JoinLoad(left, right, *self.windows, min(1.0, pairs / (left * right)) if pairs else 0.0)
@@ -92,7 +92,7 @@ class KeyLoads:
 def key_loads(
     left: KeyRates, right: KeyRates, left_window: float, right_window: float, keys: int, passing: float = 1.0
 ) -> KeyLoads:
-    """The components of a join by what is known of its keys, of which there are `keys` in all.
+    """The components of a join by what is known of its keys. There are `keys` of them in all.
 
     A key that one side does not know has the average rate of those that it does not know. `passing` is the part of the
     pairs with equal keys that passes all further predicates.

@@ -31,7 +31,7 @@ _DOES = _KEPT, _LOOKING, _NOTHING = range(3)
 
 
 class Look:
-    """A look at the new tuples of a side, of which none has been left out yet.
+    """A look at the new tuples of a side, before any is left out.
 
     Where it matters which keys are frequent, it is told in which `part` of the tuples they are counted.
     """
@@ -41,7 +41,7 @@ class Look:
         self._part = part if side.key is not None else None
 
     def over(self, df: DataFrame) -> DataFrame:
-        """The tuples, which are looked at where they go through."""
+        """The tuples, looked at on their way."""
         side, plan = self._side, self._plan
         if isinstance(plan, PairSubset):
             df = side.classed(df, plan)
@@ -76,7 +76,7 @@ class Look:
         return dict(self._observed.get[_SEEN].asDict())
 
     def _count(self, does: int, rows: Iterable[int] = range(len(CLASSES))) -> int:
-        """How many tuples do so, of some classes of keys."""
+        """How many tuples of some classes of keys do so."""
         return sum(int(self._figures[f"cell_{len(_DOES) * row + does}"]) for row in rows)
 
     @property
@@ -95,7 +95,7 @@ class Look:
         return self._count(_LOOKING)
 
     def seen(self) -> SideSeen:
-        """What they tell of those to come."""
+        """What they tell about later ones."""
         figures, frequent = self._figures, dict[int, float]()
         if self._part is not None:
             counted = {f["item"]: f["count"] / self._part for f in figures["frequent"] or []}

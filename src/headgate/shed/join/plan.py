@@ -1,4 +1,4 @@
-"""What is left out of a join in a batch, as it is written down before the batch."""
+"""What is left out of a join in a batch, as the decision of the batch has it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class PairSample:
     why: str = ""
 
     def success(self, coins: Coins) -> tuple[float, float]:
-        """How likely a coin of a tuple of each side says yes: as likely as makes up for those who do not look."""
+        """By side, how likely a coin of a tuple says yes: it makes up for tuples that do not look."""
         return self._success(coins.left, coins.look_right), self._success(coins.right, coins.look_left)
 
     def _success(self, cut: int | None, looking: float) -> float:

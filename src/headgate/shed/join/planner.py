@@ -1,4 +1,4 @@
-"""What to leave out of a join, so that it stays within the seconds, or the room, that it has."""
+"""What to leave out of a join so that it keeps within its seconds and its room."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _gained(
     alike: PairSubset,
     before: KeyLoads | None,
 ) -> tuple[float, str]:
-    """How many times the results of a plan for all keys alike one by key gives, and why not more.
+    """How many times as many results a plan by key gives as one for all keys alike, and why not more.
 
     Had a plan by what was known `before` been followed until now, it would have had to pay too.
     """
@@ -129,7 +129,7 @@ def _all_alike(
 
 
 def _by_key(loads: KeyLoads, prices: Prices, scale: float, budget: float, last: PairSubset | None) -> PairSubset:
-    """The keys that there is time for, with the tuples that look for them: those of other keys are dropped at once."""
+    """The keys that there is time for, with the tuples that look for them. Tuples of other keys are dropped at once."""
     costs, low, high = prices.costs(loads, scale), 0.0, budget
     known = last.keyed if last is not None else None
     ranks = worth(loads, known)
@@ -175,7 +175,7 @@ def sampled_always(
 
 
 def sampled_within(loss: RandomPairs, loads: KeyLoads, prices: Prices, scale: float, budget: float) -> PairSample:
-    """The largest sample that so many seconds a batch pay for."""
+    """The largest sample that fits into so many seconds a batch."""
     loads = loads.passing(scale)
     costs = prices.costs(loads, 1.0)
     found = sample(loads, costs, max(0.0, budget), loss.spread, prices.looking, loss.every_tuple_looks, _LEAST)

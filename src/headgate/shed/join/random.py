@@ -24,7 +24,7 @@ _STAY = 0.25
 
 
 def staying(share: float) -> float:
-    """How much more a side counts of which such a share is kept already."""
+    """How much more a side counts when such a share of it is kept already."""
     return 1 + _STAY * (share > 0)
 
 
@@ -80,7 +80,7 @@ def coin_flipping(load: JoinLoad, costs: JoinCosts, budget: float) -> JoinShares
 
 
 def insert_no_probe(load: JoinLoad, costs: JoinCosts, budget: float) -> JoinShares:
-    """Every tuple is inserted, and a part of them probes; where the inserting alone is too much, there is nothing.
+    """Every tuple is inserted, and a part of them probes. If inserting alone is too much, nothing is done.
 
     >>> load = JoinLoad(left_rate=100, right_rate=100, left_window=10, right_window=10, selectivity=0.01)
     >>> round(insert_no_probe(load, JoinCosts(update=0.002, probe=0.0, produce=0.001), budget=1.4).probe_left, 6)
@@ -110,5 +110,5 @@ def _fits(load: JoinLoad, costs: JoinCosts, budget: float) -> bool:
 
 
 def _affordable(cost: float, budget: float) -> float:
-    """The part of something that the budget pays for."""
+    """The part that the budget pays for."""
     return 1.0 if cost <= budget else max(0.0, budget) / cost

@@ -1,4 +1,4 @@
-"""Room for so many tuples of a join: which of them to let go when there are more."""
+"""The room for tuples of a join: which to let go when there are more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORTH, _UNTIL = "_hg_worth", "_hg_until"
 
 @dataclass(frozen=True)
 class Room:
-    """Room for so many tuples of a join. The more partners come for a tuple in a batch, the more it is worth.
+    """The room for tuples of a join. The more partners come for a tuple in a batch, the more it is worth.
 
     How long it could stay decides only between equals: once it is gone, another takes its place.
     """

@@ -40,7 +40,7 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Coins:
-    """In how many slots the tuples of each side flip their coins, None for a sample by pairs; and how many look."""
+    """The slots in which tuples of each side flip coins, None for a sample by pairs; and the part that looks."""
 
     left: int | None
     right: int | None
@@ -54,7 +54,7 @@ class SamplePlan:
 
     rate: float
     classes: Mapping[Coins, tuple[Hashable, ...]]
-    """The known keys, by their coins; those with the most partners last."""
+    """The known keys by their coins, those with the most partners last."""
     others: Coins
     cost: float
 
@@ -118,7 +118,7 @@ class _Classes:
 
     @property
     def found(self) -> Floats:
-        """How many tuples of each side one of the other side finds."""
+        """By side, how many of its tuples one of the other side finds."""
         return self.crowds[:, ::-1] * self.windows / self.windows[::-1]
 
 
@@ -160,7 +160,7 @@ def _plan(
 def _cost(
     classes: _Classes, costs: JoinCosts, rate: float, spread: float, look: float, all_look: bool
 ) -> tuple[Floats, Floats, float]:
-    """The slots of each class and side, or 0, the part of the other side's tuples that look, and what it costs."""
+    """By class and side, the slots or 0, and the part of the other side that looks; and what all of it costs."""
     rates = np.maximum(classes.rates, _TINY)  # Of keys that nothing is known of, some may come.
     others = look * rates[:, ::-1]
     each = classes.pairs / rates
@@ -192,19 +192,19 @@ def looking_for(found: Floats, rate: float, spread: float) -> Floats:
 
 
 def slots_for(crowds: Floats, looking: Floats, rate: float, spread: float) -> Floats:
-    """The slots for tuples with so many partners, a part of which looks."""
+    """The slots for tuples with so many partners, where a part of these looks."""
     part = np.where(looking < 1, 1 - _LOOKS, 1.0)
     meeting = (looking - rate) / (1 - rate) if rate < 1 else 1.0
     return slots(crowds * meeting / part, spread)
 
 
 def successful(cuts: Floats, success: Floats) -> Floats:
-    """The part of the tuples any coin of which says yes."""
+    """The part of the tuples that have a coin that says yes."""
     return 1 - (1 - np.minimum(success, 1.0)) ** cuts
 
 
 def crowds(loads: KeyLoads) -> Floats:
-    """How many partners a tuple of each component and side has, on average over its pairs.
+    """By component and side, how many partners a tuple has, on average over its pairs.
 
     Within a key all tuples have as many. The others are many keys, and most pairs are of the more frequent ones. Their
     frequencies are taken to fall by a law of Zipf, from no more than the least of the known ones.
@@ -227,7 +227,7 @@ def crowds(loads: KeyLoads) -> Floats:
 
 
 def by_pairs_cost(partners: Floats, costs: JoinCosts, rate: float) -> Floats:
-    """The CPU time for a tuple that finds so many partners while it is kept, if the sample is by pairs."""
+    """The CPU time of a tuple that finds so many partners while it is kept, in a sample by pairs."""
     if rate == 0:
         return np.zeros_like(partners)
     looked_at = min(1.0, 1 / buckets(rate) + rate)

@@ -30,7 +30,7 @@ from headgate.shed.join.work import carried_out
 
 @dataclass(frozen=True)
 class KeyPlan:
-    """What is shed of each key, what is expected of it, and why it is done so."""
+    """What is shed of each key, what comes of it, and why."""
 
     known: Mapping[Hashable, JoinShares]
     others: JoinShares
@@ -45,7 +45,7 @@ class KeyPlan:
 def by_keys(
     loads: KeyLoads, costs: JoinCosts, budget: float, last: Mapping[Hashable, JoinShares] | None = None
 ) -> KeyPlan:
-    """The plan that gives the most results, where the rates of the keys stay what they are.
+    """The plan that gives the most results while the rates of the keys stay as they are.
 
     Of `last`, a plan that ranked almost as well, as much is left as it was as pays.
 
@@ -101,7 +101,7 @@ def filled(sizes: Floats, worth: Floats, room: float) -> Floats:
 
 
 def looking_for(inserted: Floats) -> Floats:
-    """Who looks for tuples of the other side: nobody, where none of it is kept."""
+    """Who looks for tuples of the other side: nobody if none of them is kept."""
     return (inserted[:, ::-1] > 0).astype(float)
 
 

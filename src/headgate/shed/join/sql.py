@@ -43,11 +43,11 @@ _MARKS = 1 << 16
 
 @dataclass(frozen=True)
 class ShedSide(Side):
-    """A side of a join of which a part of the pairs is left out: its tuples have coins."""
+    """A side of a join that is shed: its tuples have coins."""
 
     @property
     def extra(self) -> T.StructType:
-        """What is kept with a tuple beside its own columns."""
+        """What is kept with a tuple besides its own columns."""
         return T.StructType([T.StructField(COIN, T.LongType())])
 
     @property
@@ -113,7 +113,7 @@ class ShedSide(Side):
 
     @property
     def window(self) -> Number:
-        """For how long a tuple that is the earlier one can be met."""
+        """How long an earlier tuple can be met."""
         match self.node.conditions[0]:
             case Band(before=before, after=after):
                 return after if self.which == "left" else before
@@ -122,7 +122,7 @@ class ShedSide(Side):
 
     @property
     def place(self) -> str:
-        """The attribute that tells which of two tuples is the earlier one."""
+        """The attribute that tells which of two tuples is earlier."""
         return self.attributes[0]
 
 
@@ -166,7 +166,7 @@ class SampledSide(ShedSide):
         return found.withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(_WAY.plain)
 
     def _by_class(self, plan: PairSample, values: Sequence[str]) -> str:
-        """What holds for the class of a tuple's key, as SQL; without a key, which meets nobody, it is as for others."""
+        """A property of the class of a tuple's key, as SQL. Without a key, a tuple meets nobody, and is as others are."""
         if not self._tells_apart(plan):
             return moving(values[0], COIN)
         return f"get(array({', '.join(values)}), coalesce({CLASS}, 0))"
@@ -281,7 +281,7 @@ def sampled_pairs(
 
 @dataclass(frozen=True)
 class _Pair:
-    """A pair of which one side has the earlier tuple, by so much, as SQL."""
+    """A pair whose earlier tuple is on one side, as SQL, and by how much it is earlier."""
 
     earlier: SampledSide
     later: SampledSide
@@ -325,7 +325,7 @@ class _Pair:
 
 
 def _place(number: int, more: int = 0) -> str:
-    """A tuple's place on the circle for one of the coins that it flips once, as SQL."""
+    """The place of a tuple on the circle, as SQL, for one of the coins that it flips once."""
     return f"(pmod(xxhash64({COIN}, {number}L), {CIRCLE}L) + {more})"
 
 

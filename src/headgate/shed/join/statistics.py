@@ -29,11 +29,11 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class SideSeen:
-    """What a look at the new tuples of a side has found. Keys are given by their hashes."""
+    """What a look at the new tuples of a side found. Keys are given by their hashes."""
 
     tuples: int = 0
     keyed: int = 0
-    """How many of them have a key, as all have in a join without."""
+    """How many of them have a key. In a join without keys, all count."""
     keys: int = 1
     frequent: Mapping[int, float] = field(default_factory=dict)
     lowest: float | None = None
@@ -52,7 +52,7 @@ class _Side:
     highest: float | None = None
 
     def observe(self, seen: SideSeen, keys: int) -> float | None:
-        """Takes in a batch, of which so many keys are known, and gives how far it went."""
+        """Takes in a batch, and remembers so many of its keys; gives how far it went."""
         part = _RECENT if self.counted else 1.0
         self.tuples += part * (seen.tuples - self.tuples)
         if seen.tuples:
@@ -70,7 +70,7 @@ class _Side:
         return self.highest - since
 
     def rates(self, tuples: float) -> KeyRates:
-        """The rates of its keys, where so many tuples come in a batch."""
+        """The rates of its keys if so many tuples come in a batch."""
         total = tuples * min(self.keyed, 1.0)
         # Sketches count a little too much rather than too little.
         counted = max(self.counted, sum(self.frequent.values()))
@@ -79,7 +79,7 @@ class _Side:
 
 
 class JoinStatistics:
-    """Follows the tuples of one join, whose sides are kept for so long.
+    """Follows the tuples of one join. Its sides are kept for the lengths of its windows.
 
     >>> from headgate.shed.join.plan import PairSubset
     >>> seen = SideSeen(tuples=100, keyed=100, keys=10, lowest=0.0, highest=50.0)
@@ -125,7 +125,7 @@ class JoinStatistics:
 
     @property
     def scale(self) -> float:
-        """How many pairs come out for each that the keys alone would make."""
+        """The pairs that come out for each one that the keys alone would make."""
         return self._scaled.value if self._scaled is not None else 1.0
 
     @property
@@ -144,7 +144,7 @@ class JoinStatistics:
         return frozenset[int]().union(*(side.frequent for side in self._sides))
 
     def observe(self, seen: Sequence[SideSeen], pairs: int, plan: JoinPlan) -> None:
-        """Takes in what a batch brought, and how many pairs came of it under a plan."""
+        """Takes in what a batch brought, and how many pairs it made under a plan."""
         self._each = None
         went = [side.observe(s, KEYS[type(plan)]) for side, s in zip(self._sides, seen, strict=True)]
         advances = [step for step in went if step is not None and step > 0]
@@ -160,7 +160,7 @@ class JoinStatistics:
         self._stock = self._stock.then(new, max(self._windows))
 
     def next(self, tuples: Sequence[float], plan: JoinPlan, span: tuple[float, float] | None = None) -> Work:
-        """What a batch of so many tuples does under a plan with what is held now, without the scale."""
+        """The work of a batch of so many tuples under a plan, with the tuples held now and without the scale."""
         if span is None:
             # As far after the last one, and as long, as batches are.
             last = self._stock.stretches[-1] if self._stock.stretches else None

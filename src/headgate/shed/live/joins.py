@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from headgate.shed.join.keys import KeyLoads
     from headgate.shed.losses import Loss
 
-#: So many tuples of a side are enough to know which keys are frequent.
+#: The tuples of a side that are enough to know which keys are frequent.
 _COUNTED = 100_000
-#: How much the last batch counts in what part of a stream's tuples comes to a join.
+#: How much the last batch counts in the part of a stream's tuples that comes to a join.
 _RECENT = 0.3
-#: How often a plan is made anew that takes too long with what is kept, and the least of its time that it gets then.
+#: How often a plan is made again if it takes too long with what is kept, and the least part of its time then.
 _REVISIONS, _LEAST = 3, 0.1
-#: The slots that tuples have whose coins all say yes.
+#: The slots of tuples whose coins all say yes.
 _SLOTS = 16
 
 

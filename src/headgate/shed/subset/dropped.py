@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-#: So many runs of windows are remembered; the ledger itself forgets windows as they close.
+#: The most runs of windows that are remembered. The ledger itself forgets windows as they close.
 _RUNS = 500
-#: Windows from the first to the last of these numbers.
+#: The windows from the first to the last of these numbers.
 WindowRun = tuple[int, int]
 
 

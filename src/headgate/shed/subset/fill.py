@@ -1,4 +1,4 @@
-"""Which queries can have the gaps between their answers filled, for those who look at them."""
+"""Which queries can have the gaps between their answers filled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_fill(what: str, fill: object) -> None:
 
 
 def group_columns(query: Continuous) -> list[str]:
-    """The columns by which the groups of a query's answers are told apart; an error if they cannot be."""
+    """The columns that tell the groups of a query's answers apart, or an error if nothing does."""
     what, stage = f"query {query.name} cannot be filled", query.stages[-1]
     if stage.aggregate is None or stage.above is None:
         raise FlowError(f"{what}: its answers are not those of an aggregate; look at them as they are")

@@ -1,4 +1,4 @@
-"""Gaps between answers, filled by interpolation: for those who look at them, never in what is delivered."""
+"""Gaps between answers, filled by interpolation. Only `run.results` shows this; nothing of it is delivered."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def filled(answers: DataFrame, groups: Sequence[str], window: Sliding, dropped: 
 
 
 def _column(answers: DataFrame, field: T.StructField, groups: Sequence[str], window: Sliding) -> str:
-    """A column of a row that is filled in, as SQL."""
+    """A column of a filled row, as SQL."""
     name, type_ = quoted(field.name), ddl(field.dataType)
     start = f"{_AT} * {literal(window.slide)} + {literal(window.origin)}"
     match field.name:

@@ -20,7 +20,7 @@ from headgate.windows import Number, Sliding
 
 
 class GroupRange(NamedTuple):
-    """A range of the input in which tuples are kept whose key hashes below the share."""
+    """A range of the input. Tuples in it are kept if their key hashes below the share."""
 
     low: Number
     high: Number
@@ -44,7 +44,7 @@ class GroupShares:
     """Where a share begins to hold, in order. Before the first, every group is kept."""
 
     def share(self, start: Number) -> float:
-        """Give the share of groups that is kept of the outermost window that begins here."""
+        """Give the share of groups that the outermost window keeps that begins here."""
         return next((share for at, share in reversed(self.steps) if at <= start), 1.0)
 
     def hold(self, at: Number, share: float) -> GroupShares:
@@ -74,7 +74,7 @@ class GroupShares:
         return tuple(sorted(found))
 
     def _below(self, share: float, high: Number) -> tuple[Range, ...]:
-        """Where windows begin that keep less than a share, as far as tuples below `high` can be in them."""
+        """Where windows begin that keep less than a share, if tuples below `high` can be in them."""
         end = high + sum(window.slide for window in self.windows)
         ends = [*(at for at, _ in self.steps[1:]), end]
         return merged((at, past) for (at, held), past in zip(self.steps, ends, strict=False) if held < share)

@@ -16,7 +16,7 @@ Range: TypeAlias = tuple[Number, Number]
 
 
 def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """Give the same values by as few ranges as there can be, in order.
+    """Give the same values in as few ranges as possible, in order.
 
     >>> merged([(5, 7), (0, 2), (1, 3), (3, 4), (9, 9)])
     ((0, 4), (5, 7))
@@ -47,7 +47,7 @@ def without(holes: Sequence[Range], low: Number, high: Number) -> tuple[Range, .
 
 
 def needed(windows: Sequence[Sliding], dropped: Sequence[Range], low: Number, high: Number) -> tuple[Range, ...]:
-    """Give the ranges of the input within [low, high) that the answers need whose windows do not begin in `dropped`.
+    """Give the ranges of the input within [low, high) that answers need, without windows that begin in `dropped`.
 
     Without windows, the axis is that of the answers themselves.
 
@@ -77,7 +77,7 @@ def first_window(window: Sliding, place: Number) -> int:
 
 
 def _extents(window: Sliding, first: int, past: int) -> Iterable[Range]:
-    """What the windows of a run cover: one range, unless there is room between them."""
+    """What a run of windows covers: one range, unless there is room between them."""
     if window.range >= window.slide:
         return [(window.bounds(first)[0], window.bounds(past - 1)[1])]
     return [window.bounds(k) for k in range(first, past)]

@@ -25,7 +25,7 @@ Place: TypeAlias = Literal["input", "middle", "behind"]
 
 @dataclass(frozen=True)
 class Step:
-    """An aggregate of a query: the work for each tuple that comes to it, and the rows that a window of it gives on."""
+    """An aggregate of a query: its work for each tuple, and the rows that a window of it passes on."""
 
     window: Window
     cost: float
@@ -34,7 +34,7 @@ class Step:
 
 @dataclass(frozen=True)
 class SubsetQuery:
-    """What the plan has to know of a query: `rate` tuples a second come in, and an answer costs `per_answer`.
+    """What the plan knows of a query: `rate` tuples a second come in, and an answer costs `per_answer`.
 
     The progressing attribute goes on by `pace` a second: a million for a time, the rate itself for rows. A query of a
     higher weight is dropped and suspended later.
@@ -67,7 +67,7 @@ class SubsetQuery:
 
     @property
     def loads(self) -> tuple[float, ...]:
-        """The work in a second before each of the aggregates, and last that after them all."""
+        """The work in a second before each of the aggregates, and last the work after them all."""
         answers = [step.rows * self.pace / float(step.window.slide) for step in self.steps]
         costs = [*(step.cost for step in self.steps), self.per_answer]
         return tuple(cost * tuples for cost, tuples in zip(costs, (self.rate, *answers), strict=True))
@@ -82,7 +82,7 @@ class SubsetQuery:
         return pipeline([step.window for step in self.steps[level:]], self.gap)
 
     def shares(self, run: int) -> list[float]:
-        """What is saved before each aggregate, and last of answers, where so many windows are dropped in a row."""
+        """What is saved before each aggregate, and last of the answers, if so many windows are dropped in a row."""
         first, *others = (replace(self.grid(level), gap=run) for level in range(len(self.steps)))
         answers = [over_answers(step.window, grid) for step, grid in zip(self.steps, others, strict=False)]
         return [*map(early_share, (first, *answers)), 1.0]
@@ -90,7 +90,7 @@ class SubsetQuery:
 
 @dataclass(frozen=True)
 class Tree:
-    """Queries over one input, and the work in a second of reading it, which is saved where no query needs it."""
+    """Queries over one input, and the work in a second of reading it. It is saved where no query needs the input."""
 
     queries: tuple[SubsetQuery, ...]
     shared: float = 0.0
@@ -98,7 +98,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Drop:
-    """Queries that are decided together, and the fraction of their windows that is dropped."""
+    """Queries that are decided together, and the dropped fraction of their windows."""
 
     queries: tuple[str, ...]
     fraction: float
@@ -118,7 +118,7 @@ class Suspension:
 
 @dataclass(frozen=True)
 class SubsetPlan:
-    """What to drop of the queries that run, which do not, and the load that is left."""
+    """What to drop of the running queries, which queries do not run, and the load that is left."""
 
     drops: tuple[Drop, ...]
     suspended: tuple[Suspension, ...]
@@ -126,7 +126,7 @@ class SubsetPlan:
 
 
 def saving(query: SubsetQuery, level: int, run: int | None = None) -> float:
-    """Give the work in a second that dropping all of its answers would save, where drops hold from one level on.
+    """Give the work in a second that is saved if all answers of a query are dropped from one level on.
 
     Level 0 is the input, the number of aggregates is after them all. A fraction of the answers saves that fraction
     of it. `run` is how many windows are dropped in a row, where that is less than the gap because others decide too.
@@ -141,7 +141,7 @@ def saving(query: SubsetQuery, level: int, run: int | None = None) -> float:
 
 
 def needed_drop(query: SubsetQuery, level: int, excess: float) -> float | None:
-    """Give the fraction of its answers to drop so that this much work in a second is saved; None where nothing does.
+    """Give the fraction of answers to drop to save this much work in a second; None if nothing saves so much.
 
     >>> from headgate.windows import Sliding
     >>> query = SubsetQuery("q", (Step(Sliding(10, 10, "ts"), cost=5.0),), 10, rate=1.0, per_answer=50.0, pace=1.0)
@@ -192,14 +192,14 @@ def plan(trees: Sequence[Tree], capacity: float, suspended: Collection[str] = ()
 
 @dataclass(frozen=True)
 class _Choice:
-    """Queries that are decided together, and what that brings."""
+    """Queries that are decided together, and what that saves."""
 
     queries: tuple[SubsetQuery, ...]
     runs: tuple[int, ...]
     """How many windows of each are dropped in a row."""
     highest: float
     shared: float = 0.0
-    """The work that is saved of what they have in common."""
+    """The work in common that is saved."""
 
     @property
     def saved(self) -> float:
@@ -211,12 +211,12 @@ class _Choice:
 
 
 def _fit(trees: Sequence[Tree], running: Collection[str], capacity: float) -> tuple[tuple[Drop, ...], float] | None:
-    """The drops that bring the load of the running queries down to a capacity with the least loss, and what is left."""
+    """The drops of least loss that bring the running queries down to a capacity, and the load that is left."""
     active = [replace(t, queries=tuple(q for q in t.queries if q.name in running)) for t in trees]
     active = [tree for tree in active if tree.queries]
     load = sum(tree.shared + sum(query.load for query in tree.queries) for tree in active)
     excess = max(0.0, load - capacity)
-    # First what loses least, then, where that is not enough, what saves most.
+    # First what loses least. If that is not enough, what saves most.
     for together in (
         [max(_choices(tree), key=_saved) for tree in active],
         [max(_choices(tree), key=_most) for tree in active],
@@ -240,7 +240,7 @@ def _least_loss(choices: Sequence[_Choice], excess: float) -> list[float]:
         b_ub=[-min(1.0, excess / most)],
         bounds=[(0, choice.highest) for choice in choices],
     )
-    if not found.success:  # As numbers too far apart may have it: to drop all that may be dropped does fit.
+    if not found.success:  # Numbers may be too far apart. To drop all that may be dropped does fit.
         return [choice.highest for choice in choices]
     return [
         min(max(float(fraction), 0.0), choice.highest)

@@ -1,4 +1,4 @@
-"""The rules of `subset`: which stretches of the input are kept or dropped as one, for nested and for shared aggregates.
+"""The rules of `subset`: which stretches of the input are kept or dropped as one, for nested and shared aggregates.
 
 A decision is about a unit of the input. Units follow one another by a slide, each reaches as far as its windows need
 tuples, and no more of them than the gap may be dropped in a row. Any plan is a composition of two rules: what a

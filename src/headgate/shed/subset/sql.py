@@ -1,4 +1,4 @@
-"""Windows and groups that are dropped: which tuples are left out for that, as Spark SQL.
+"""The tuples that are left out with dropped windows and groups, as Spark SQL.
 
 The numbers in these conditions change from batch to batch, and the conditions do not, so that Spark's code stays the
 same. Only what is pushed down to a reader has plain numbers, which let it skip what it need not read.
@@ -14,17 +14,17 @@ from headgate.shed.subset.needs import Range
 from headgate.sql.text import literal, moving
 from headgate.windows.panes import gcd
 
-#: So many cells of a grid are looked at at most: what lies before them is not left out.
+#: The most cells of a grid that are looked at. What lies before them is not left out.
 _CELLS = 1 << 16
-#: So many shares hold in a batch at most: of more, the last ones, and before them all groups are kept.
+#: The most shares that hold in a batch: of more, the last ones. Before them, all groups are kept.
 _SHARES = 3
-#: So many ranges are pushed down at most.
+#: The most ranges that are pushed down.
 _PUSHED = 50
 _HALF = 1 << 63
 
 
 def outside(place: str, ranges: Sequence[Range]) -> str:
-    """Whether there is a place, and it is in none of some ranges, which are in order.
+    """Whether there is a place outside of these ranges, which are in order.
 
     All ends of the ranges are on one grid, and a bit for each of its cells says whether it is in a range. So it
     takes as long for a thousand ranges as for one.
@@ -45,7 +45,7 @@ def outside(place: str, ranges: Sequence[Range]) -> str:
 
 
 def threshold(share: float) -> int:
-    """The number below which the hashes of so many groups are.
+    """The number that the hashes of this share of the groups are below.
 
     >>> threshold(0.5), threshold(1.0) == 2 ** 63 - 1
     (0, True)
