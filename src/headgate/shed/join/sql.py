@@ -166,7 +166,7 @@ class SampledSide(ShedSide):
         return found.withColumns({name: F.expr(sql) for name, sql in columns.items()}).drop(_WAY.plain)
 
     def _by_class(self, plan: PairSample, values: Sequence[str]) -> str:
-        """A property of the class of a tuple's key, as SQL. Without a key, a tuple meets nobody, and is as others are."""
+        """A property of the class of a tuple's key, as SQL. Without a key, it is as for others, and meets nobody."""
         if not self._tells_apart(plan):
             return moving(values[0], COIN)
         return f"get(array({', '.join(values)}), coalesce({CLASS}, 0))"
