@@ -167,14 +167,14 @@ def program_of(
     watches = {
         name: Watch(
             name,
-            rule.attr if rule else None,
-            rule.rule.needs.marked_by if rule else None,
-            rule.by if rule else None,
+            own.attr if own else None,
+            own.rule.needs.marked_by if own else None,
+            own.by if own else None,
             marked=MALFORMED in frames[name].columns,
             numbered=name in definition.numbered,
-            ranked=rule.rule.needs.ranks if rule else (),
+            ranked=own.rule.needs.ranks if own else (),
         )
-        for name, rule in definition.rules.items()
+        for name, own in definition.rules.items()
     }
     found = levels(list(definition.stages.values()), list(watches.values()), frames, layouts, shed)
     return Program(spark, definition, frames, watches, found)
