@@ -157,7 +157,7 @@ class Engine:
 
     def standing(self) -> Standing:
         """How the flow stands after its last batch."""
-        program, rules = self.program, {name: own.rule for name, own in self.running.streams.trackers.items()}
+        program, rules = self.program, {name: own.progress for name, own in self.running.streams.trackers.items()}
         numeric = {name: rules[name].numeric if name in rules else None for name in program.watches}
         shed = status(self.shedding, self.dropped)
         return standing(self.manifest, numeric, program.queries, program.stages, program.closing, shed)
