@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.store.kept_flow import FILES, FLOWS, HERE, QUERIES, TO_FILES, run, unpack, write_files
+from tests.store.kept_flow import FILES, FLOWS, HERE, QUERIES, SCHEMAS, TO_FILES, rows_of, run, unpack, write_files
 from tests.support import assert_same, collected
 
 import headgate as hg
@@ -89,10 +89,11 @@ def test_a_kept_checkpoint_goes_on(
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_what_is_wanted_is_right(spark: SparkSession, tmp_path: Path, uninterrupted: Callable[[str], Outcome]) -> None:
+def test_what_is_wanted_is_right(spark: SparkSession, uninterrupted: Callable[[str], Outcome]) -> None:
     wanted = uninterrupted("exact")
-    write_files(tmp_path, range(FILES))
-    stream = spark.read.parquet(f"{tmp_path}/S")
+    # In the order in which the files came: a folder is read in another one.
+    arrived = [row for number in range(FILES) for row in rows_of("S", number)]
+    stream = spark.createDataFrame(arrived, SCHEMAS["S"])
     places = {"progress": wanted.status["progress"]["S"], "rows": wanted.status["rows"]["S"]}
     for query, due in DUE.items():
         expected = collected(hg.evaluate(QUERIES[query], S=stream).where(due.format(**places)))
