@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from headgate.api.run import Run
     from headgate.api.session import session
     from headgate.connect import sinks, sources
+    from headgate.connect.sink import Sink
+    from headgate.connect.source import Source
 
 __all__ = [
     "AggregateTypeError",
@@ -43,6 +45,8 @@ __all__ = [
     "ProgressError",
     "Run",
     "ScriptError",
+    "Sink",
+    "Source",
     "SourceError",
     "StateError",
     "WindowError",
@@ -69,6 +73,8 @@ __all__ = [
 _ON_USE = {
     "Flow": "headgate.api.flow",
     "Run": "headgate.api.run",
+    "Sink": "headgate.connect.sink",
+    "Source": "headgate.connect.source",
     "evaluate": "headgate.api.evaluate",
     "session": "headgate.api.session",
     "sinks": "headgate.connect",
