@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import base64
-import sys
+import pickle
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 from headgate.errors import SourceError
+from headgate.spark.pickled import pickled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,7 +62,7 @@ class _Packed:
 
     @cached_property
     def _source(self) -> Offsets:
-        source: Offsets = cloudpickle.loads(base64.b64decode(self._packed))
+        source: Offsets = pickle.loads(base64.b64decode(self._packed))
         return source
 
     def begin(self) -> Any:
@@ -127,19 +127,12 @@ def register(spark: SparkSession, data_source: type[DataSource]) -> None:
 
 
 def _packed(source: Offsets) -> str:
-    """The source as text. Its class is packed by value: Spark's Python process may not be able to import it."""
-    module = sys.modules[type(source).__module__]
-    own = module.__name__.partition(".")[0] == __name__.partition(".")[0]
-    if not own:
-        cloudpickle.register_pickle_by_value(module)
+    """The source as text."""
     try:
-        return base64.b64encode(cloudpickle.dumps(source)).decode()
+        return base64.b64encode(pickled(source)).decode()
     except Exception as error:
         name = type(source).__name__
         raise SourceError(
             f"the source {name} cannot be sent to Spark's Python process ({error}): keep plain values in it, and open"
             " connections in latest()"
         ) from None
-    finally:
-        if not own:
-            cloudpickle.unregister_pickle_by_value(module)

@@ -12,8 +12,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from headgate.connect.offsets import OffsetReader
+from headgate.connect.packets.chunk import arrow_schema
 from headgate.connect.packets.pace import Pace, Place
-from headgate.connect.packets.rows import PacketRows, arrow_schema
+from headgate.connect.packets.rows import PacketRows
 
 
 class PacketDataSource(DataSource):

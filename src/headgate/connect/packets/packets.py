@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from headgate.connect.offsets import register
 from headgate.connect.packets.datasource import PacketDataSource, spark_schema
 from headgate.connect.packets.pace import Pace
-from headgate.connect.packets.rows import Bursts, Diurnal, PacketRows, Steps
+from headgate.connect.packets.rates import Bursts, Diurnal, Steps
+from headgate.connect.packets.rows import PacketRows
 from headgate.errors import Error
 from headgate.given import settled, whole
 from headgate.spark.splitting import cores
