@@ -25,7 +25,7 @@ class BoundedFrame(Input):
     """A bounded DataFrame: read once, as a batch of its own."""
 
     df: DataFrame
-    bounded = True
+    bounded: ClassVar[bool] = True
 
     def schema(self, spark: SparkSession) -> StructType:  # noqa: ARG002
         return self.df.schema

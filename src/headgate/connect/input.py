@@ -48,7 +48,7 @@ class Share:
 class Input(ABC):
     """A stream as a flow takes it."""
 
-    bounded: bool = False
+    bounded: ClassVar[bool] = False
     """Whether the stream is over once it has been read. Spark does not have to find such a stream."""
     passed: ClassVar[bool] = False
     """Whether `take` uses the rows that Spark passes on, and not the leaf of the plan."""

@@ -105,5 +105,5 @@ class Source(Input):
             declared = schema[name].dataType.simpleString()
             if found.get(name) != declared:
                 what = f"gives {name} as {found[name]}" if name in found else f"gives no column {name}"
-                raise SourceError(f"the source {self.describe()} {what}, and its schema says {name} {declared}")
+                raise SourceError(f"the source {type(self).__name__} {what}, and its schema says {name} {declared}")
         return rows if list(found) == list(columns) else rows.select(*map(quoted, columns))
