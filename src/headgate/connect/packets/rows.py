@@ -130,6 +130,7 @@ class PacketRows:
     def from_json(text: str) -> PacketRows:
         """The parameters in a text from `to_json`.
 
+        >>> from headgate.connect.packets.rates import Bursts
         >>> made = PacketRows(rate=Bursts(100, 10, 60, 5), links={"main1": 0.5, "main2": 0.5})
         >>> PacketRows.from_json(made.to_json()) == made
         True
