@@ -21,11 +21,7 @@ BY_FOLDERS = "_hg_by_folders"
 
 
 def columns_of(schema: T.StructType | str) -> T.StructType:
-    """The columns of a schema, which may be given as text.
-
-    >>> columns_of("ts INT").names
-    ['ts']
-    """
+    """The columns of a schema, which may be given as text."""
     if not isinstance(schema, str):
         return schema
     try:

@@ -18,7 +18,8 @@ def times_inside(schema: T.StructType, kinds: tuple[type[T.DataType], ...]) -> r
 
     The pattern matches the paths in a Parquet file. Each writer has its own names for the levels of lists and maps.
 
-    >>> times_inside(T.StructType.fromDDL("e ARRAY<STRUCT<t: TIMESTAMP>>"), TIMES).fullmatch("e.list.element.t")[0]
+    >>> events = T.ArrayType(T.StructType().add("t", T.TimestampType()))
+    >>> times_inside(T.StructType().add("e", events), TIMES).fullmatch("e.list.element.t")[0]
     'e.list.element.t'
     """
     nested = (f for f in schema if isinstance(f.dataType, T.StructType | T.ArrayType | T.MapType))
