@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 import headgate as hg
+from headgate.connect.input import Input
 from headgate.connect.packets.packets import PacketSource
-from headgate.connect.sources import Source
 from headgate.progress import StreamProgress
 
 SKEWS = (0, 10, 20, 40)
@@ -64,7 +64,7 @@ def _middle(kept: Sequence[Kept]) -> Kept:
     return Kept(int(statistics.median(k.rows for k in later)), int(statistics.median(k.bytes for k in later)))
 
 
-def _flow(spark: SparkSession, source: Source, progress: StreamProgress) -> list[Kept]:
+def _flow(spark: SparkSession, source: Input, progress: StreamProgress) -> list[Kept]:
     scratch = tempfile.mkdtemp()
     flow = hg.Flow(spark, "skew", f"{scratch}/checkpoint")
     flow.stream("packets", source, progress=progress)

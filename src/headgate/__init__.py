@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from headgate.api.run import Run
     from headgate.api.session import session
     from headgate.connect import sinks, sources
+    from headgate.connect.sink import Sink
+    from headgate.connect.source import Source
 
 __all__ = [
     "AggregateTypeError",
@@ -52,6 +54,8 @@ __all__ = [
     "ScriptError",
     "Seen",
     "Situation",
+    "Sink",
+    "Source",
     "SourceError",
     "StateError",
     "WindowError",
@@ -79,6 +83,8 @@ __all__ = [
 _ON_USE = {
     "Flow": "headgate.api.flow",
     "Run": "headgate.api.run",
+    "Sink": "headgate.connect.sink",
+    "Source": "headgate.connect.source",
     "evaluate": "headgate.api.evaluate",
     "session": "headgate.api.session",
     "sinks": "headgate.connect",

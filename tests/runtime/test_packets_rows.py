@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from headgate.connect.packets.rows import BATCH_ROWS, Bursts, Diurnal, PacketRows, Rate, Steps
+from headgate.connect.packets.rates import Bursts, Diurnal, Rate, Steps
+from headgate.connect.packets.rows import BATCH_ROWS, PacketRows
 from headgate.errors import Error
 
 START = 1767225600_000000  # 2026-01-01 in microseconds
@@ -71,7 +72,7 @@ def test_parameters_survive_as_text() -> None:
 def test_addresses_do_not_depend_on_how_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = PacketRows(hosts=70_000, zipf=0).batch(0, 1000, ["srcIP"])["srcIP"]
     assert any(address.startswith("10.1.") for address in kept.to_pylist())
-    monkeypatch.setattr("headgate.connect.packets.rows._KEPT_ADDRESSES", 0)
+    monkeypatch.setattr("headgate.connect.packets.chunk._KEPT_ADDRESSES", 0)
     assert PacketRows(hosts=70_000, zipf=0).batch(0, 1000, ["srcIP"])["srcIP"] == kept
 
 

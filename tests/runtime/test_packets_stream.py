@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from headgate.connect.packets.datasource import PacketStreamReader, RowRange
+from headgate.connect.packets.pace import Pace
 from headgate.connect.packets.packets import PacketSource
 from headgate.connect.packets.rows import PacketRows
 from headgate.errors import Error
@@ -37,7 +38,7 @@ class Clock:
 
 def reader(clock: Clock, rows: int | None = None, rows_per_batch: int | None = None) -> PacketStreamReader:
     packets = PacketRows(rate=[(10, 100), (10, 1000)])
-    return PacketStreamReader(packets, packets.columns, 2, rows, rows_per_batch, clock)
+    return PacketStreamReader(Pace(packets, rows, rows_per_batch, clock), packets.columns, 2)
 
 
 class TestPace:
@@ -72,20 +73,21 @@ class TestPace:
         clock = Clock(1005.0)
         live = reader(clock)
         live.prepareForTriggerAvailableNow()
+        start = {"row": 0, "origin": 1000_000000}
+        assert live.latestOffset(start, ReadAllAvailable())["row"] == 500
         clock.now = 1006.0
-        assert live.latestOffset({"row": 0, "origin": 1000_000000}, ReadAllAvailable())["row"] == 500
+        assert live.latestOffset(start, ReadAllAvailable())["row"] == 500
 
     def test_so_many_rows_a_batch_until_the_end(self) -> None:
         steady = reader(Clock(0), rows=1000, rows_per_batch=400)
         offset, limit = steady.initialOffset(), steady.getDefaultReadLimit()
         assert offset == {"row": 0}
-        assert limit == ReadMaxRows(400)
+        assert limit == ReadAllAvailable()
         rows = []
         for _ in range(4):
             offset = steady.latestOffset(offset, limit)
             rows.append(offset["row"])
         assert rows == [400, 800, 1000, 1000]
-        assert steady.latestOffset({"row": 0}, ReadAllAvailable()) == {"row": 1000}
 
     @pytest.mark.parametrize(("start", "end", "sizes"), [(0, 10, [5, 5]), (7, 8, [1]), (3, 3, [])])
     def test_partitions_cover_the_rows_between_two_offsets(self, start: int, end: int, sizes: list[int]) -> None:

@@ -106,13 +106,13 @@ def write_files(folder: Path, numbers: Sequence[int]) -> None:
     for stream, types in TYPES.items():
         (folder / stream).mkdir(exist_ok=True)
         for number in numbers:
-            rows = [dict(zip(types, row, strict=True)) for row in rows_of(stream, number)]
+            rows = [dict(zip(types, row, strict=True)) for row in arrived_in(stream, number)]
             file = folder / stream / f"{number:02d}.parquet"
             parquet.write_table(pyarrow.Table.from_pylist(rows, pyarrow.schema(types)), file)
             os.utime(file, (1_700_000_000 + number,) * 2)
 
 
-def rows_of(stream: str, number: int) -> list[tuple[Any, ...]]:
+def arrived_in(stream: str, number: int) -> list[tuple[Any, ...]]:
     """The tuples of a file. Of stream T some are late, and one has no place at all."""
     rng = random.Random(f"{stream} {number}")
     made: list[tuple[Any, ...]] = []

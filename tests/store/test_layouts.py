@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.store.kept_flow import FILES, FLOWS, HERE, QUERIES, SCHEMAS, TO_FILES, rows_of, run, unpack, write_files
+from tests.store.kept_flow import FILES, FLOWS, HERE, QUERIES, SCHEMAS, TO_FILES, arrived_in, run, unpack, write_files
 from tests.support import assert_same, collected
 
 import headgate as hg
@@ -92,7 +92,7 @@ def test_a_kept_checkpoint_goes_on(
 def test_what_is_wanted_is_right(spark: SparkSession, uninterrupted: Callable[[str], Outcome]) -> None:
     wanted = uninterrupted("exact")
     # In the order in which the files came: a folder is read in another one.
-    arrived = [row for number in range(FILES) for row in rows_of("S", number)]
+    arrived = [row for number in range(FILES) for row in arrived_in("S", number)]
     stream = spark.createDataFrame(arrived, SCHEMAS["S"])
     places = {"progress": wanted.status["progress"]["S"], "rows": wanted.status["rows"]["S"]}
     for query, due in DUE.items():

@@ -17,14 +17,16 @@ from headgate.batch.engine import Engine
 from headgate.batch.outlet import Outlet
 from headgate.batch.prepare import Preparation
 from headgate.batch.program import Definition
+from headgate.connect.adapt import as_input, as_sink
+from headgate.connect.files.columns import columns_of
 from headgate.connect.inputs import Inputs
-from headgate.connect.sinks import FormatSink, MemorySink, ParquetSink, as_sink
+from headgate.connect.sinks import parquet
 from headgate.connect.tables import Tables
 from headgate.errors import BindError, FlowError
 from headgate.incremental.reduce import MALFORMED
 from headgate.lang import Query, normal_text
 from headgate.observe.broadcast import Listeners
-from headgate.observe.explain import called, place, promise
+from headgate.observe.explain import promise
 from headgate.observe.words import Text
 from headgate.plan import Catalog, Field, Strategy, bind
 from headgate.plan import Source as SourceNode
@@ -45,7 +47,8 @@ from headgate.store.checkpoint import Checkpoint
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from headgate.connect.sources import Files, Source
+    from headgate.connect.files.source import Files
+    from headgate.connect.input import Input
     from headgate.observe.delivery import Listening
     from headgate.plan.logical.nodes import Node
     from headgate.plan.stream.stages import Continuous
@@ -91,7 +94,7 @@ class Flow:
         self.checkpoint = _checkpoint(checkpoint)
         # A session of its own: the settings that suit small batches must not change those of the caller.
         self._caller, self._spark = spark, _clone(spark, self.checkpoint)
-        self._sources: dict[str, Source | DataFrame] = {}
+        self._sources: dict[str, Input] = {}
         self._schemas: dict[str, StructType] = {}
         self._rules: dict[str, StreamProgress | None] = {}
         self._queries: dict[str, Continuous] = {}
@@ -106,17 +109,14 @@ class Flow:
         self._listeners = Listeners()
 
     @given.checked("flow.stream")
-    def stream(self, name: str, source: Source | DataFrame, progress: StreamProgress | None = None) -> None:
-        """Adds a stream: a streaming or bounded DataFrame, or one of `hg.sources`, and how it progresses."""
+    def stream(self, name: str, source: Input | DataFrame, progress: StreamProgress | None = None) -> None:
+        """Adds a stream and how it progresses: one of `hg.sources`, an `hg.Source` of your own, or a DataFrame."""
         _new("stream", name, self._sources)
         _new("table", name, self._tables.sources)
-        if not isinstance(source, DataFrame) and not all(
-            hasattr(type(source), part) for part in ("columnar", "schema", "read")
-        ):
-            raise FlowError(f"stream {name}: {given.shown(source)} is neither a DataFrame nor one of hg.sources")
+        found = as_input(name, source)
         if progress is not None and not isinstance(progress, StreamProgress):
             raise given.refused(f"stream {name}: progress", progress, "hg.progress('ts', within='10 seconds')")
-        schema = source.schema if isinstance(source, DataFrame) else source.schema(self._spark)
+        schema = columns_of(found.schema(self._spark))
         if taken := sorted(name for name in schema.names if name.lower() in RESERVED):
             raise BindError(f"stream {name}: {taken[0]} is what Headgate calls a column of its own: rename that one")
         if progress is not None:
@@ -128,7 +128,7 @@ class Flow:
             if marks is not None and (kind := schema[marks].dataType.simpleString()) != "boolean":
                 raise BindError(f"progress of stream {name}: punctuated_by={marks!r} is {kind}: give a boolean column")
             progress = progress.over(schema[progress.attr].dataType.simpleString())
-        self._sources[name], self._schemas[name], self._rules[name] = source, schema, progress
+        self._sources[name], self._schemas[name], self._rules[name] = found, schema, progress
 
     @given.checked("flow.table")
     def table(self, name: str, source: Files | DataFrame) -> None:
@@ -165,7 +165,7 @@ class Flow:
             plan = bind(ast, self._catalog())
         except BindError as error:
             raise type(error)(f"query {name}: {error}") from None
-        bounded = [n for n, s in self._sources.items() if isinstance(s, DataFrame) and not s.isStreaming]
+        bounded = [name for name, source in self._sources.items() if source.bounded]
         query = continuous(name, plan, strategy, bounded)
         loss = loss_of(query, promise)
         self._queries[name], self._policies[name] = query, promise
@@ -192,7 +192,7 @@ class Flow:
 
     @given.checked("flow.sink")
     def sink(self, name: str, sink: object, output: str = "answers") -> None:
-        """Sends the answers of a query to a sink.
+        """Sends the answers of a query to a sink: one of `hg.sinks`, an `hg.Sink` of your own, or a function.
 
         With output="late" it gets the tuples that came too late for the query; with output="bad" and the name of a
         stream, the tuples of the stream that cannot be used: malformed records, and those without a place. With
@@ -202,10 +202,9 @@ class Flow:
         if output == "shed":
             check_tuples_shed(self._queries[name], self._policies[name])
         taker = as_sink(sink)
-        if isinstance(taker, FormatSink):
-            taker.check(self._spark, name)
-        if output != "answers" and isinstance(taker, MemorySink):
-            taker = ParquetSink(f"{self.checkpoint}/{output}/{name}")
+        taker.check(self._spark, name)
+        if output != "answers" and taker.kept_by_flow:
+            taker = parquet(f"{self.checkpoint}/{output}/{name}")
         self._outlets.append(Outlet(name, taker, output))
 
     @given.checked("flow.listen")
@@ -221,10 +220,10 @@ class Flow:
     def explain(self) -> str:
         """The streams, and each of the queries with its plan, as text."""
         streams = [
-            explain_stream(name, called(source), promise(self._rules[name]), self._sinks(name, of_stream=True))
+            explain_stream(name, source.describe(), promise(self._rules[name]), self._sinks(name, of_stream=True))
             for name, source in self._sources.items()
         ]
-        streams += [f"Table {name} from {called(source)}" for name, source in self._tables.sources.items()]
+        streams += [f"Table {name} from {source.describe()}" for name, source in self._tables.sources.items()]
         queries = [
             explain_query(name, self._properties(query), self._sinks(name), query.plan, query.strategy)
             for name, query in self._queries.items()
@@ -237,7 +236,7 @@ class Flow:
 
     def _sinks(self, of: str, of_stream: bool = False) -> list[str]:
         outlets = [o for o in self._outlets if o.of == of and (o.output == "bad") == of_stream]
-        return [explain_sink(*place(outlet.sink), outlet.output) for outlet in outlets]
+        return [explain_sink(outlet.sink.describe(), None, outlet.output) for outlet in outlets]
 
     @given.checked("flow.start")
     def start(self, trigger: str | None = None, overload: Overload | None = None) -> Run:

@@ -18,9 +18,6 @@ from headgate import given
 from headgate.api.announcer import Announcer
 from headgate.api.spark_progress import as_progress
 from headgate.api.streaming import begin, identify
-from headgate.connect.files.reading import has_place
-from headgate.connect.scan import Piece, Read
-from headgate.connect.sinks import CallSink, ParquetSink
 from headgate.errors import Error, FlowError, ParseError
 from headgate.lang import parse_length
 from headgate.observe.explain import kept
@@ -33,7 +30,6 @@ from headgate.shed.subset.filling import filled
 from headgate.spark.failures import plain_errors, told
 from headgate.spark.folder import Folder
 from headgate.spark.splitting import split_as_decided
-from headgate.sql.text import quoted
 from headgate.store import lock as claims
 
 if TYPE_CHECKING:
@@ -184,11 +180,7 @@ class Run:
 
     def _run_bounded(self) -> None:
         """Runs one batch over the bounded streams, which end with it."""
-        due = {
-            name: Read([Piece(df.select(*map(quoted, self._inputs.needed[name])))])
-            for name, df in self._inputs.bounded.items()
-            if not self._engine.has_ended(name)
-        }
+        due = {name: read for name, read in self._inputs.read_bounded().items() if not self._engine.has_ended(name)}
         if due:
             with self._as_decided():
                 self._engine.run(due, None, ended=list(due))
@@ -318,13 +310,7 @@ class Run:
             raise FlowError(f"flow {self.name} does not run any more: change the flow, and start it again")
 
     def _check_columns(self) -> None:
-        needed = self._flow._needed()
-        for stream in self._inputs.streaming:
-            if missing := set(needed[stream]) - set(self._inputs.needed[stream]):
-                columns = ", ".join(sorted(missing))
-                raise FlowError(f"stream {stream} does not pass on {columns} yet: stop the flow, and start it again")
-            if stream in self._flow.numbered - self._inputs.numbered and has_place(self._inputs.streaming[stream]):
-                raise FlowError(f"stream {stream} does not pass on its order yet: stop the flow, and start it again")
+        self._inputs.check_passed(self._flow._needed(), self._flow.numbered)
 
     def _change(self) -> Future[None]:
         """Brings about all changes that were asked for. One that still waits for its turn serves for several."""
@@ -471,11 +457,10 @@ class Run:
                 rows = outlet.sink.delivered(self._engine.program.spark, query if answers else f"{query}-{output}")
                 if rows is not None:
                     return rows
-            if not answers and any(isinstance(o.sink, ParquetSink) for o in outlets):
+            readable = any(outlet.sink.readable for outlet in outlets)
+            if not answers and readable:
                 return self._engine.frame(queries[query].streams[0] if _OUTPUTS[output] == "query" else query)
-            if not answers or not (
-                self._engine.program.keeps(query) or any(not isinstance(o.sink, CallSink) for o in outlets)
-            ):
+            if not (readable or (answers and self._engine.program.keeps(query))):
                 ask = f"flow.sink('{query}', hg.sinks.memory(){'' if answers else f', output={output!r}'})"
                 what = "answers" if answers else f"{output} tuples"
                 raise FlowError(f"the {what} of {query} are not kept; to keep them, {ask}")

@@ -23,6 +23,8 @@ from headgate.sql.text import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from headgate.connect.input import Input
+    from headgate.connect.sink import Sink
     from headgate.lang.nodes import OptionValue
     from headgate.plan.logical.script import Script, ScriptSink
 
@@ -90,7 +92,7 @@ def check_script(script: Script) -> None:
 # Streams
 
 
-def _known(stream: ScriptStream) -> sources.Source | None:
+def _known(stream: ScriptStream) -> Input | None:
     """The stream as one of our own sources, or None if Spark has to open it."""
     format_ = stream.statement.format.lower()
     if format_ == "packets":
@@ -172,7 +174,7 @@ def _progress(stream: ScriptStream) -> StreamProgress | None:
 # Sinks
 
 
-def _sink(sink: ScriptSink) -> sinks.Sink:
+def _sink(sink: ScriptSink) -> Sink:
     what, format_ = f"the sink for {sink.of}", sink.format.lower()
     options = dict(sink.options)
     match format_:
@@ -194,7 +196,7 @@ def _sink(sink: ScriptSink) -> sinks.Sink:
             return _made(what, lambda: sinks.format(sink.format, **options))
 
 
-def _made(what: str, make: Callable[[], sinks.Sink]) -> sinks.Sink:
+def _made(what: str, make: Callable[[], Sink]) -> Sink:
     try:
         return make()
     except Error as error:

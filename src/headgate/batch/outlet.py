@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headgate.connect.sinks import MemorySink
 from headgate.errors import BindError, Error, FlowError
 from headgate.spark.failures import told
 
 if TYPE_CHECKING:
-    from headgate.connect.sinks import Sink
+    from headgate.connect.sink import Sink
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Outlet:
     @property
     def keeps(self) -> bool:
         """Whether the flow itself keeps what it gets."""
-        return isinstance(self.sink, MemorySink)
+        return self.sink.kept_by_flow
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType
 
 from headgate.aggregates import Aggregator, UserAggregate
+from headgate.spark.pickled import pickled
 from headgate.sql.text import text
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def collected(call: Call) -> str:
 
 def folded(function: UserAggregate, tuples: str, arity: int) -> Column:
     """The answer over a column of collected tuples."""
-    packed = _packed(function)
+    packed = pickled(function.aggregator)
 
     def answers(batch: list[list[dict[str, Any]]]) -> list[Any]:
         aggregator = cloudpickle.loads(packed)
@@ -44,7 +44,7 @@ def folded(function: UserAggregate, tuples: str, arity: int) -> Column:
 
 def state(function: UserAggregate, tuples: str, arity: int) -> Column:
     """The pickled state over a column of collected tuples."""
-    packed = _packed(function)
+    packed = pickled(function.aggregator)
 
     def states(batch: list[list[dict[str, Any]]]) -> list[bytes]:
         aggregator = cloudpickle.loads(packed)
@@ -55,7 +55,7 @@ def state(function: UserAggregate, tuples: str, arity: int) -> Column:
 
 def merged_states(function: UserAggregate, states: str) -> Column:
     """The answer over a column of lists of states."""
-    packed = _packed(function)
+    packed = pickled(function.aggregator)
 
     def answers(batch: list[list[bytes]]) -> list[Any]:
         aggregator = cloudpickle.loads(packed)
@@ -63,16 +63,6 @@ def merged_states(function: UserAggregate, states: str) -> Column:
         return [aggregator.final(whole) for whole in merged]
 
     return _arrow(answers, function.returns)(F.col(states))
-
-
-def _packed(function: UserAggregate) -> bytes:
-    # By value, so that a class of a script or a notebook reaches workers that could not import it.
-    module = sys.modules[type(function.aggregator).__module__]
-    cloudpickle.register_pickle_by_value(module)
-    try:
-        return cloudpickle.dumps(function.aggregator)
-    finally:
-        cloudpickle.unregister_pickle_by_value(module)
 
 
 def _fold(aggregator: Aggregator, rows: list[dict[str, Any]], arity: int) -> Any:

@@ -1,1 +1,1 @@
-"""What comes in and what goes out: sources, sinks and tables."""
+"""What comes in and what goes out. `source.py` and `sink.py` are the doors; everything else comes through them."""

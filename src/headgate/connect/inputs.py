@@ -1,4 +1,4 @@
-"""The streams of a flow as Spark finds them, and what a micro-batch has of each."""
+"""The streams of a flow: how Spark finds them together, and what a micro-batch has of each."""
 
 from __future__ import annotations
 
@@ -9,27 +9,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from headgate.connect.files.reading import FILE, PLACE, has_place, with_place
-from headgate.connect.packets.packets import register
-from headgate.connect.scan import Piece, Read
-from headgate.connect.sources import Packets
-from headgate.errors import SourceError, StateError
+from headgate.connect.input import Need, Share
+from headgate.errors import FlowError, SourceError, StateError
 from headgate.sql.text import quoted, stacked
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
 
-    from headgate.connect.sources import Source
+    from headgate.connect.input import Input
+    from headgate.connect.scan import Read
     from headgate.protocol.manifest import Manifest
 
 _STREAM = "_hg_stream"
-#: Spark knows sources by their place, or, if told to, by name.
+#: Spark knows sources by their position, or by name if it is told to.
 _EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 _OFFSETS = "spark.sql.streaming.offsetLog.formatVersion"
 _NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
@@ -37,41 +34,41 @@ _NOT_IN_NAMES = re.compile(r"\W", re.ASCII)
 
 @dataclass(frozen=True)
 class Inputs:
-    """The streams of a flow by where they come from."""
+    """The streams of a flow, and what the flow needs of each."""
 
     spark: SparkSession
-    sources: Mapping[str, Source | DataFrame]
+    sources: Mapping[str, Input]
     schemas: Mapping[str, StructType]
     needed: Mapping[str, list[str]]
     numbered: frozenset[str]
-    """Those whose tuples have to be in order."""
+    """The streams whose tuples have to be in order."""
 
-    @property
-    def bounded(self) -> dict[str, DataFrame]:
-        """The bounded DataFrames."""
-        return {n: s for n, s in self.sources.items() if isinstance(s, DataFrame) and not s.isStreaming}
+    @cached_property
+    def bounded(self) -> dict[str, Input]:
+        """The streams that are over once they have been read."""
+        return {name: source for name, source in self.sources.items() if source.bounded}
 
-    @property
-    def direct(self) -> dict[str, Source]:
-        """The sources that are read directly."""
-        return {n: s for n, s in self.sources.items() if not isinstance(s, DataFrame)}
+    @cached_property
+    def direct(self) -> dict[str, Input]:
+        """The streams that Spark finds and Headgate reads."""
+        return {name: source for name, source in self.sources.items() if not source.bounded and not source.passed}
 
-    @property
-    def streaming(self) -> dict[str, DataFrame]:
-        """The streaming DataFrames of the caller."""
-        return {n: s for n, s in self.sources.items() if isinstance(s, DataFrame) and s.isStreaming}
+    @cached_property
+    def streaming(self) -> dict[str, Input]:
+        """The streams whose rows Spark passes on: the caller's streaming DataFrames."""
+        return {name: source for name, source in self.sources.items() if not source.bounded and source.passed}
 
     @property
     def named(self) -> bool:
-        """Whether Spark knows the streams by name, so that there can be others at a restart.
+        """Whether Spark knows the streams by name, so that a restart may have other streams.
 
-        It would have to know the caller's own by name too, which get one only where the caller's session allows it.
+        For that Spark has to know all of them by name. The caller's own get one only if the caller's session allows it.
         """
         return not self.streaming
 
-    def _reader(self, name: str) -> DataStreamReader:
-        reader = self.spark.readStream
-        return reader.name(_NOT_IN_NAMES.sub(lambda odd: f"_{ord(odd[0]):x}", name)) if self.named else reader
+    def need(self, name: str) -> Need:
+        """What the flow needs of a stream."""
+        return Need(self.spark, self.schemas[name], self.needed[name], name in self.numbered)
 
     def check_known(self, manifest: Manifest, checkpoint: str) -> None:
         """Raises an error if Spark cannot go on from a checkpoint with these streams."""
@@ -89,59 +86,59 @@ class Inputs:
             " hg.sources, or start with a new checkpoint"
         )
 
-    @property
-    def _columnar(self) -> set[str]:
-        return {name for name, source in self.direct.items() if source.columnar}
+    def check_passed(self, needed: Mapping[str, list[str]], numbered: Collection[str]) -> None:
+        """Raises an error if a change needs more of a stream than Spark passes on while it runs."""
+        for name, source in self.streaming.items():
+            if missing := set(needed[name]) - set(self.needed[name]):
+                columns = ", ".join(sorted(missing))
+                raise FlowError(f"stream {name} does not pass on {columns} yet: stop the flow, and start it again")
+            if name in numbered and name not in self.numbered and source.tells_order():
+                raise FlowError(f"stream {name} does not pass on its order yet: stop the flow, and start it again")
 
     def prepare(self, session: SparkSession) -> None:
-        """Makes what Spark looks for in the session that a stream runs in known there."""
-        for source in self.direct.values():
-            if isinstance(source, Packets):
-                register(session)
+        """Prepares the session that the streams run in."""
+        for source in self.sources.values():
+            source.prepare(session)
 
     def union(self) -> DataFrame:
-        """All streams that are not bounded as one, tagged, direct ones first: of those Spark passes on no rows."""
+        """All streams that are not bounded as one DataFrame, tagged by name, the direct ones first."""
         for setting, value in {_EVOLUTION: str(self.named).lower(), _OFFSETS: "2" if self.named else "1"}.items():
             self.spark.conf.set(setting, value)
-        found = [
-            source.stream(self.spark, self._reader(name)).where(F.lit(False)).select(F.lit(name).alias(_STREAM))
-            for name, source in self.direct.items()
-        ]
-        passed = {name: self._passed(name) for name in self.streaming}
-        given = [
-            df.select(F.lit(name).alias(_STREAM), F.struct(*map(quoted, columns)).alias(name))
-            for name, (df, columns) in passed.items()
-        ]
-        return stacked([*found, *given])
+        return stacked([self._tagged(name, source) for name, source in (self.direct | self.streaming).items()])
 
-    def _passed(self, name: str) -> tuple[DataFrame, list[str]]:
-        """A streaming DataFrame, and which of its columns are passed on."""
-        df, needed = self.streaming[name], self.needed[name]
-        return (with_place(df), [*needed, *PLACE]) if name in self.in_order else (df, needed)
+    def _tagged(self, name: str, source: Input) -> DataFrame:
+        """What Spark passes on of a stream: the tag, and its columns as one struct if it has any."""
+        found = source.find(self.need(name), self._reader(name))
+        columns = [F.struct(*map(quoted, found.columns)).alias(name)] if source.passed else []
+        return found.select(F.lit(name).alias(_STREAM), *columns)
 
-    @cached_property
-    def in_order(self) -> frozenset[str]:
-        """The streaming DataFrames whose rows say in which order they came, as they are asked to."""
-        return frozenset(n for n, df in self.streaming.items() if n in self.numbered and has_place(df))
+    def _reader(self, name: str) -> DataStreamReader:
+        reader = self.spark.readStream
+        return reader.name(_NOT_IN_NAMES.sub(lambda odd: f"_{ord(odd[0]):x}", name)) if self.named else reader
 
     def gone(self, before: Collection[str]) -> list[str]:
-        """The streams whose place is gone; an error for one that was gone `before`, as it may be a moment's matter."""
+        """The streams whose place is gone. Raises an error for one that was gone `before`: it may come back at once."""
         found = {name: place for name, s in self.direct.items() if (place := s.gone(self.spark)) is not None}
         for name in (name for name in found if name in before):
             raise SourceError(f"stream {name}: {found[name]} is gone, and the flow stops; put it back, and start again")
         return list(found)
 
+    def read_bounded(self) -> dict[str, Read]:
+        """All tuples of the bounded streams."""
+        return {name: source.take(self.need(name), Share()) for name, source in self.bounded.items()}
+
     @contextmanager
     def batches(self, df: DataFrame, query: StreamingQuery, reads: Mapping[str, int]) -> Iterator[dict[str, Read]]:
         """What a micro-batch has of each stream.
 
-        What is read several times is held in memory meanwhile, unless to read it again is cheaper.
+        A stream that is read several times is held in memory meanwhile, unless reading it again is cheaper.
         """
         found = self._found(df, query)
+        columnar = {name for name, source in self.direct.items() if source.columnar}
         held = [
             piece.scan
             for name, read in found.items()
-            if reads[name] > 1 and name not in self._columnar
+            if reads[name] > 1 and name not in columnar
             for piece in read.pieces
         ]
         for scan in held:
@@ -157,14 +154,10 @@ class Inputs:
         if self.direct:
             leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
             for i, (name, source) in enumerate(self.direct.items()):
-                leaf = leaves.apply(i)
-                read = source.read(self.spark, self.schemas[name], self.needed[name], leaf, name in self.numbered)
+                read = source.take(self.need(name), Share(leaf=leaves.apply(i)))
                 if read.pieces:
                     found[name] = read
-        for name in self.streaming:
+        for name, source in self.streaming.items():
             rows = df.where(f"{_STREAM} = '{name}'").select(f"{quoted(name)}.*")
-            placed = FILE in rows.columns
-            if placed and name not in self.numbered:
-                placed, rows = False, rows.drop(*PLACE)
-            found[name] = Read([Piece(rows)], place=PLACE if placed else ())
+            found[name] = source.take(self.need(name), Share(rows=rows))
         return found

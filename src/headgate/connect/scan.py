@@ -1,4 +1,4 @@
-"""What a batch has of a stream, before it is read."""
+"""The tuples of a stream in a micro-batch, as they are read."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ Batches = Mapping[str, Sequence[DataFrame]]
 
 @dataclass(frozen=True)
 class Piece:
-    """Tuples as they are read. A `single` piece is reduced in one task, without a shuffle."""
+    """Tuples that are read together. A `single` piece is reduced in one task, without a shuffle."""
 
     scan: DataFrame
     single: bool = False
 
     @cached_property
     def df(self) -> DataFrame:
-        """All of them."""
+        """All tuples."""
         return self._placed(self.scan)
 
     def tossed(self, seed: int) -> DataFrame:
-        """All of them with their coins, which are those of a sample with this seed."""
+        """All tuples with their coins, which the seed of a sample decides."""
         return self._placed(tossed(self.scan, seed))
 
     def sample(self, seed: int, conditions: Sequence[str]) -> DataFrame:
-        """A sample with its coins, taken where tuples are read: behind it they would be whole rows already."""
+        """A sample with its coins. It is drawn where tuples are read, before they become whole rows."""
         return self._placed(tossed(self.scan, seed).where(" AND ".join(conditions)))
 
     def where(self, condition: str) -> DataFrame:
-        """Those that meet a condition, which the reader may use to skip others."""
+        """The tuples that meet a condition. The reader may use it to skip others."""
         return self._placed(self.scan.where(condition))
 
     def _placed(self, df: DataFrame) -> DataFrame:
@@ -45,24 +45,25 @@ class Piece:
 
 @dataclass(frozen=True)
 class Read:
-    """The tuples of a stream in a batch, and how much that is by a measure that is known without a look at them."""
+    """The tuples of a stream in a batch."""
 
     pieces: list[Piece]
     amount: float | None = None
+    """How much this is, by a measure that is known without reading it, such as bytes."""
     files: Sequence[str] = ()
-    """The Parquet files that it is."""
+    """The files, if they are Parquet."""
     place: Sequence[str] = ()
-    """The columns that say which part of which file a tuple is from, if its tuples are to be in order."""
+    """If the tuples are to be in order: the columns that say which part of which file a tuple is from."""
     order: Sequence[str] | None = None
-    """The files in their order, if it is not that of these columns."""
+    """The files in their order, if that is not the order of these columns."""
 
 
 def together(pieces: Sequence[DataFrame]) -> DataFrame:
-    """All tuples of a stream in a batch, with bad ones."""
+    """All tuples of a stream in a batch, also the bad ones."""
     return reduce(DataFrame.union, pieces)
 
 
 def sound(pieces: Sequence[DataFrame], good: str | None) -> DataFrame:
-    """The tuples of a stream in a batch that are `good`, which is SQL, or all of them."""
+    """The tuples of a stream in a batch that are `good`, which is SQL; all of them if it is None."""
     df = together(pieces)
     return (df if good is None else df.where(good)).drop(MALFORMED)

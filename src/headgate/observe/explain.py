@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from headgate.aggregates import UserAggregate
 from headgate.batch.propagate import kept_by
-from headgate.connect.sinks import CallSink, FormatSink, ParquetSink, TableSink
-from headgate.connect.sources import Files
 from headgate.incremental.hold import HeldByKey, HeldByPartition, HeldByTuple
 from headgate.incremental.match import Side
 from headgate.plan.logical import render as words
@@ -25,29 +23,6 @@ if TYPE_CHECKING:
 
 _LABEL = 10
 _NAME = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)`")
-
-
-def called(source: object) -> str:
-    """What a stream or a table is read from."""
-    if isinstance(source, Files):
-        return source.format
-    if (streaming := getattr(source, "isStreaming", None)) is not None:
-        return "a streaming DataFrame" if streaming else "a DataFrame"
-    return type(source).__name__.lower()
-
-
-def place(sink: object) -> tuple[str, str | None]:
-    """What a sink is called, and where it is, if it is anywhere."""
-    match sink:
-        case ParquetSink(path=path):
-            return "parquet", path
-        case FormatSink(format=format_, options=options):
-            return format_, str(options["path"]) if "path" in options else None
-        case TableSink(table=table):
-            return "table", table
-        case CallSink(function=function):
-            return f"the function {getattr(function, '__name__', type(function).__name__)}", None
-    return type(sink).__name__.removesuffix("Sink").lower(), None
 
 
 def promise(progress: StreamProgress | None) -> str:

@@ -23,6 +23,10 @@ _TASK = re.compile(r"^Job aborted due to stage failure: .*?: Lost task \S+ in st
 #: What Java writes in front of a cause.
 _THROWN = re.compile(r"^([a-z]\w*\.)+[A-Z]\w*(Exception|Error): (?=.)")
 _TRACEBACK = "Traceback (most recent call last):"
+#: What Spark writes after the error that ended a streaming query.
+_STATE = "\n=== Streaming Query ==="
+#: An error of ours, as a traceback from another process has it.
+_OURS = re.compile(r"^headgate\.errors\.\w+: ")
 #: Data exceptions, those of functions in other languages, and those that raise_error() and the like raise.
 _BY_VALUES = re.compile(rf"SQLSTATE: (22|38|P0)|{re.escape(_TRACEBACK)}")
 _UNINDENTED = re.compile(r"(?!SQLSTATE|== )\S")
@@ -96,7 +100,9 @@ def first_line(message: str) -> str:
     'a function in Python failed: ValueError: no'
     """
     if _TRACEBACK in message:
-        return f"a function in Python failed: {[line for line in message.splitlines() if _UNINDENTED.match(line)][-1]}"
+        lines = message.partition(_STATE)[0].splitlines()
+        cause = [line for line in lines if _UNINDENTED.match(line)][-1]
+        return _OURS.sub("", cause) if _OURS.match(cause) else f"a function in Python failed: {cause}"
     return _WHERE.sub("", _CLASS.sub("", _THROWN.sub("", _TASK.sub("", message.strip())))).strip().split("\n")[0]
 
 

@@ -21,6 +21,7 @@ from headgate.batch.engine import Engine
 from headgate.batch.outlet import Outlet
 from headgate.batch.pipeline import LEVEL_STEPS, STEPS, passed_through
 from headgate.batch.propagate import Punctuated
+from headgate.connect.sink import Sink
 from headgate.errors import StateError
 from headgate.lang import parse_query
 from headgate.plan import Catalog, Field, Source, bind
@@ -122,7 +123,7 @@ def simulate(
 
 
 @dataclass(frozen=True)
-class _Sink:
+class _Sink(Sink):
     """A folder of files, one for each name and batch, as of the Parquet sink."""
 
     disk: Disk
@@ -130,9 +131,6 @@ class _Sink:
     def deliver(self, answers: Any, name: str, batch: int) -> None:
         """Takes the answers of a batch; those of one that comes again replace what was there."""
         self.disk.put_whole("deliver", f"sink/{name}/{batch:06d}", json.dumps(answers))
-
-    def delivered(self, spark: object, name: str) -> None:
-        """Nothing: the test looks at the disk."""
 
 
 class _Flow:

@@ -1,1 +1,1 @@
-"""Files as streams and as bounded inputs."""
+"""Files as streams, as tables and as bounded inputs."""

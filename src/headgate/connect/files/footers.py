@@ -1,4 +1,4 @@
-"""What the footers of Parquet files tell of their tuples, so that the tuples need not be read for it."""
+"""What the footers of Parquet files say about their tuples, without reading the tuples."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from py4j.protocol import Py4JJavaError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What Spark puts in front of the paths of this machine, which it leaves as they are.
+#: The scheme of paths on this machine. Spark does not escape what follows it.
 _HERE = "file:"
-#: Written by versions of Spark that had another calendar for early times.
+#: In the footers of Spark versions that had another calendar for early times.
 _OLD_CALENDAR = b"org.apache.spark.legacyDateTime"
 _WHOLE_NUMBERS = ("INT32", "INT64")
 _NANOS = "TIMESTAMP(NANOS,"
@@ -24,7 +24,7 @@ _NANOS = "TIMESTAMP(NANOS,"
 
 @dataclass(frozen=True)
 class Looked:
-    """How many tuples there are, how many without a place, and where the others are, from the lowest to the highest."""
+    """How many tuples there are, how many of them have no place, and the lowest and highest place of the others."""
 
     rows: int
     bad: int
@@ -33,9 +33,9 @@ class Looked:
 
 
 def looked_at(paths: Iterable[str], attribute: str) -> Looked | None:
-    """What the footers of files say, with the places of tuples by an attribute; None if not all say it.
+    """What the footers of files say, with an attribute as the place of a tuple; None if some footer does not say it.
 
-    Only files of this machine are asked: elsewhere Spark may get at them by ways that we know nothing of.
+    Only files on this machine are opened. Elsewhere, Spark may have access that this process does not have.
     """
     parts: list[Looked] = []
     try:
@@ -45,7 +45,7 @@ def looked_at(paths: Iterable[str], attribute: str) -> Looked | None:
                 return None
             parts += found
     except (OSError, pa.ArrowException):
-        return None  # If it cannot be read, Spark says so.
+        return None  # Spark will say that it cannot be read.
     return Looked(
         sum(part.rows for part in parts),
         sum(part.bad for part in parts),
@@ -55,7 +55,7 @@ def looked_at(paths: Iterable[str], attribute: str) -> Looked | None:
 
 
 def _in_file(path: str, attribute: str) -> list[Looked]:
-    """What the footer of a file, named as Spark names it, says of each row group; nothing if it does not say all."""
+    """What the footer of a file says about each row group; nothing if it does not say everything."""
     if not path.startswith(_HERE):
         return []
     footer = pq.read_metadata(path.removeprefix(_HERE))
@@ -77,10 +77,10 @@ def _in_file(path: str, attribute: str) -> list[Looked]:
 
 
 def _is_placed(column: pq.ColumnSchema) -> bool:
-    """Whether the numbers in the file are the places of tuples: microseconds, or whole numbers as they are."""
+    """Whether the numbers in the file are places of tuples: microseconds, or plain whole numbers."""
     kind = json.loads(column.logical_type.to_json())
     match kind["Type"]:
-        case "Timestamp":  # With a zone or without: a wall-clock time has the place that it would have in UTC.
+        case "Timestamp":  # With a zone or without: a wall-clock time has the place of the same time in UTC.
             return bool(kind["timeUnit"] == "microseconds")
         case "Int":
             return bool(kind["isSigned"])
@@ -90,11 +90,10 @@ def _is_placed(column: pq.ColumnSchema) -> bool:
 
 
 def nanoseconds(spark: SparkSession, paths: Sequence[str]) -> dict[str, dict[str, bool]]:
-    """The columns of each file, in lower case, that have times in nanoseconds; with a dot before what is inside them.
+    """The columns of each file that have times in nanoseconds, in lower case, with dots for nested ones.
 
-    Each with whether its times are points in time, and not wall-clock times. Elsewhere than on this machine a look
-    takes long, and the first file speaks for all: it is rare that they differ, and where they do, Spark refuses those
-    that have others.
+    True means points in time, False wall-clock times. Looking into files on other machines takes long, so the first of
+    those speaks for all. Files rarely differ, and if they do, Spark refuses the others.
     """
     here = [path.startswith(_HERE) for path in paths]
     first = _nanos_elsewhere(spark, paths[here.index(False)]) if False in here else {}
@@ -105,7 +104,7 @@ def _nanos_here(path: str) -> dict[str, bool]:
     try:
         schema = pq.read_metadata(path.removeprefix(_HERE)).schema
     except (OSError, pa.ArrowException):
-        return {}  # If it cannot be read, Spark says so.
+        return {}  # Spark will say that it cannot be read.
     found = {}
     for column in (schema.column(i) for i in range(len(schema))):
         kind = json.loads(column.logical_type.to_json())

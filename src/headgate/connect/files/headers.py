@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
-#: Files that are looked into at a time: where they are far away, that takes as long for many as for one.
+#: How many files are opened at a time. If they are far away, many take as long as one.
 _AT_A_TIME = 8
-#: What Java trims.
+#: The characters that Java trims.
 _BLANK = "".join(map(chr, range(33)))
 Header = tuple[str, ...]
 
 
 def headers(spark: SparkSession, paths: Sequence[str], options: Mapping[str, Any]) -> list[Header | None]:
-    """The header of each file, by these options of Spark's reader; None of a file that has none."""
+    """The header of each file, read with these options of Spark's reader; None for a file without one."""
     with plain_errors():
         look = _look(spark, options)
         if len(paths) == 1:
@@ -36,7 +36,7 @@ def _look(spark: SparkSession, options: Mapping[str, Any]) -> Callable[[str], He
     given = jvm.java.util.HashMap()
     for name, value in options.items():
         given.put(name, str(value).lower() if isinstance(value, bool) else str(value))
-    # It is not public how a line is split, and how its letters are coded, but Spark reads the rest by it as well.
+    # These classes are not public, but Spark reads the rest of the file with them, so headers are split as rows are.
     csv = jvm.org.apache.spark.sql.catalyst.csv.CSVOptions(jvm.PythonUtils.toScalaMap(given), False, "UTC")
     streams = jvm.org.apache.spark.sql.execution.datasources.CodecStreams
     hadoop = spark._jsparkSession.sessionState().newHadoopConf()
@@ -55,7 +55,7 @@ def _look(spark: SparkSession, options: Mapping[str, Any]) -> Callable[[str], He
 
 
 def _first_record(jvm: Any, csv: JavaObject, opened: JavaObject) -> Sequence[str | None] | None:
-    """The columns of the first record of a file whose records may go over several lines."""
+    """The columns of the first record of a file whose records may span several lines."""
     parser = _parser(jvm, csv)
     parser.beginParsing(opened, csv.charset())
     try:
@@ -66,7 +66,7 @@ def _first_record(jvm: Any, csv: JavaObject, opened: JavaObject) -> Sequence[str
 
 
 def _first_line(jvm: Any, csv: JavaObject, opened: JavaObject) -> Sequence[str | None] | None:
-    """The columns of the first line of a file that is neither blank nor a comment, which Spark passes over."""
+    """The columns of the first line that is neither blank nor a comment; Spark skips those."""
     comment = str(csv.comment()) if csv.isCommentSet() else None
     for line in _lines(jvm, csv, opened):
         text = line.strip(_BLANK)
@@ -77,7 +77,7 @@ def _first_line(jvm: Any, csv: JavaObject, opened: JavaObject) -> Sequence[str |
 
 
 def _lines(jvm: Any, csv: JavaObject, opened: JavaObject) -> Iterator[str]:
-    """The lines of a file as Spark tells them from each other if each is a record."""
+    """The lines of a file, split as Spark splits them when each line is a record."""
     ends = csv.lineSeparatorInRead()
     reader = jvm.org.apache.hadoop.util.LineReader(opened, *([ends.get()] if ends.isDefined() else []))
     line = jvm.org.apache.hadoop.io.Text()
@@ -92,12 +92,12 @@ def _parser(jvm: Any, csv: JavaObject) -> JavaObject:
 
 
 def key(name: str) -> str:
-    """What a column is known by, in a header and in a schema."""
+    """The name of a column in the form that headers and schemas are compared by."""
     return name.strip().lower()
 
 
 def _named(names: Sequence[str | None], null: str = "") -> Header:
-    """The columns of a header as Spark calls them: those without a name, and those of one name, by their place.
+    """The columns of a header as Spark names them: without a name, or with one that occurs twice, by position.
 
     >>> _named(["ts", None, "v", "V", "-"], null="-")
     ('ts', '_c1', 'v2', 'V3', '_c4')

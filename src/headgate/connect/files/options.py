@@ -1,4 +1,4 @@
-"""The options that Spark has for its own formats, so that a wrong name is told from a right one, without Spark."""
+"""The options of Spark's own formats. With them a wrong name is found at once, and without Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXTS = _names(
 )
 #: The formats of files that are read directly.
 READABLE = ("csv", "json", "parquet")
-#: What each format knows, for reading and for writing.
+#: The options of each format, for reading and writing.
 FORMAT_OPTIONS: dict[str, frozenset[str]] = {
     "csv": _TEXTS
     | _names(
@@ -37,18 +37,18 @@ FORMAT_OPTIONS: dict[str, frozenset[str]] = {
     "orc": _names("compression mergeSchema orc.compress"),
     "text": _names("compression encoding lineSep wholetext"),
 }
-#: Which files there are.
+#: Options that decide which files count.
 FINDING = _names(
     "archivePathFilter ignoredPathSegmentRegex modifiedAfter modifiedBefore pathGlobFilter recursiveFileLookup"
 )
 _FORGIVING = _names("ignoreCorruptFiles ignoreMissingFiles")
-#: How Spark follows the files of a stream.
+#: Options for how Spark follows the files of a stream.
 FOLLOWING = _names(
     "cleanSource discardCachedInputRatio fileNameOnly latestFirst maxBytesPerTrigger maxCachedFiles maxFileAge"
     " maxFilesPerTrigger sourceArchiveDir"
 )
 BASE = "basePath"
-#: The column of records that do not fit, which a schema may have.
+#: Names the column for records that do not fit, which a schema may have.
 RECORDS = "columnNameOfCorruptRecord"
 _WRITING = _names("maxRecordsPerFile partitionBy path")
 #: What other tools call an option.
@@ -70,9 +70,9 @@ _MODES = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 
 
 def wrong_reading(format_: str, options: Mapping[str, Any], follows: bool, others: Iterable[str] = ()) -> str | None:
-    """What is wrong with options for reading a format of Spark's own, in words; None if nothing is.
+    """What is wrong with the options for reading one of Spark's own formats, in words; None if nothing is.
 
-    `others` are names that may be meant as well.
+    `others` are more names that may have been meant.
 
     >>> wrong_reading("csv", {"seperator": ";"}, follows=True)
     'unknown option seperator: did you mean sep?'
@@ -84,7 +84,7 @@ def wrong_reading(format_: str, options: Mapping[str, Any], follows: bool, other
 
 
 def wrong_writing(format_: str, options: Mapping[str, Any], others: Iterable[str] = ()) -> str | None:
-    """What is wrong with options for writing a format, in words; formats that are not Spark's own know their options.
+    """What is wrong with the options for writing a format, in words; formats that are not Spark's own are not checked.
 
     >>> wrong_writing("csv", {"path": "out", "partitionby": "k", "headr": True})
     'unknown option headr: did you mean header?'
@@ -99,7 +99,7 @@ def wrong_writing(format_: str, options: Mapping[str, Any], others: Iterable[str
         return "path is missing: say where the answers go, path='...'"
     if str(value_of(options, "mode", "")).upper() not in ("", *_MODES):
         return "mode: answers are appended to what is there; leave it out"
-    # They are read again, by the same options, for `run.results`.
+    # `run.results` reads the answers with the same options.
     return _unknown(options, FORMAT_OPTIONS[format_.lower()] | FINDING | _FORGIVING | _WRITING, others)
 
 
@@ -128,7 +128,7 @@ def is_on(options: Mapping[str, Any], name: str) -> bool:
 
 
 def finding(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that say which files there are."""
+    """The options that decide which files count."""
     known = {name.lower() for name in FINDING | _FORGIVING | FOLLOWING}
     return {name: value for name, value in options.items() if name.lower() in known}
 
@@ -136,7 +136,7 @@ def finding(options: Mapping[str, Any]) -> dict[str, Any]:
 def _unknown(options: Mapping[str, Any], known: frozenset[str], others: Iterable[str]) -> str | None:
     lower = {name.lower() for name in known}
     for name in options:
-        # With a dot they are settings of Hadoop, such as parquet.block.size.
+        # Names with a dot are settings of Hadoop, such as parquet.block.size.
         if name.lower() not in lower and "." not in name:
             return f"unknown option {name}: {_meant(name, [*known, *others])}"
     return None
@@ -150,7 +150,7 @@ def _meant(name: str, known: list[str]) -> str:
 
 
 def _wrong_value(options: Mapping[str, Any]) -> str | None:
-    """What is wrong with a value that Spark would not look at, or only as the first batch is read."""
+    """What is wrong with a value that Spark does not check, or checks only when it reads the first batch."""
     flags, counts = ({name.lower() for name in names} for names in (_FLAGS, _COUNTS))
     for name, value in options.items():
         text = str(value).strip().lower()

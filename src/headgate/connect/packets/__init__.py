@@ -1,1 +1,1 @@
-"""Network packets that are made up by rule."""
+"""Generated network packets."""

@@ -1,28 +1,30 @@
-"""Packets as a data source of Spark, in batch and as a stream: what Spark asks for, by row numbers."""
+"""Packets as a data source of Spark, in batch and as a stream, by row numbers."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from headgate.connect.packets.rows import PacketRows, arrow_schema
+from headgate.connect.offsets import OffsetReader
+from headgate.connect.packets.chunk import arrow_schema
+from headgate.connect.packets.pace import Pace, Place
+from headgate.connect.packets.rows import PacketRows
 
 
 class PacketDataSource(DataSource):
-    """Reads the rows of `packets`, the parameters as JSON, in so many `partitions`.
+    """Reads rows of `packets`, the parameters as JSON, in as many partitions as `partitions` says.
 
-    A batch has the rows from `first` up to `last`. A stream ends before row `rows`, if that is given; it moves on
-    by `rowsPerBatch` rows a batch, or else as fast as the rate of the packets says.
+    A batch has the rows from `first` up to, not including, `last`. A stream ends before row `rows`, if that is given.
+    Its batches have `rowsPerBatch` rows, or as many as the rate of the packets says.
 
-    Spark does not tell a Python data source which columns a query needs: the ones in the schema of the read are made.
+    Spark does not tell a Python data source which columns a query needs. So it makes the columns that the schema of
+    the read has.
     """
 
     @classmethod
@@ -40,7 +42,7 @@ class PacketDataSource(DataSource):
         rows, rows_per_batch = (
             int(self.options[name]) if name in self.options else None for name in ("rows", "rowsPerBatch")
         )
-        return PacketStreamReader(self._packets, schema.names, self._partitions, rows, rows_per_batch)
+        return PacketStreamReader(Pace(self._packets, rows, rows_per_batch), schema.names, self._partitions)
 
     @property
     def _packets(self) -> PacketRows:
@@ -80,7 +82,7 @@ class PacketReader(DataSourceReader):
         self._partitions = partitions
 
     def partitions(self) -> list[RowRange]:
-        # Without any partition Spark would make up one of its own.
+        # If there were no partition, Spark would make up one of its own.
         return self._rows.cut(self._partitions) or [self._rows]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -88,56 +90,21 @@ class PacketReader(DataSourceReader):
         return self._packets.batches(partition.first, partition.last, self._columns)
 
 
-class PacketStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a stream of rows; its offset is the number of the next row.
+class PacketStreamReader(OffsetReader):
+    """Reads a stream of rows; its offsets are those of a Pace."""
 
-    If live, the stream follows the clock from when it first started, which is kept in the offset as `origin`, in
-    microseconds: so it goes on after a restart as if it had never stopped.
-    """
-
-    def __init__(
-        self,
-        packets: PacketRows,
-        columns: Sequence[str],
-        partitions: int,
-        rows: int | None,
-        rows_per_batch: int | None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._packets = packets
+    def __init__(self, pace: Pace, columns: Sequence[str], partitions: int) -> None:
+        super().__init__(pace)
+        self._packets = pace.packets
         self._columns = columns
         self._partitions = partitions
-        self._rows = rows
-        self._rows_per_batch = rows_per_batch
-        self._clock = clock
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name, as below
-        return {"row": 0} if self._rows_per_batch else {"row": 0, "origin": self._now()}
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadMaxRows(self._rows_per_batch) if self._rows_per_batch else ReadAllAvailable()
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        now = self._clock()
-        self._clock = lambda: now
-
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        ends = [self._rows] if self._rows is not None else []
-        if "origin" in start:
-            ends.append(int(self._packets.profile.rows_by(max(self._now() - start["origin"], 0) / 1e6)))
-        if isinstance(limit, ReadMaxRows):
-            ends.append(start["row"] + limit.max_rows)
-        return start | {"row": max(min(ends), start["row"])}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[RowRange]:
+    def partitions(self, start: Place, end: Place) -> list[RowRange]:
         return RowRange(start["row"], end["row"]).cut(self._partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RowRange)
         return self._packets.batches(partition.first, partition.last, self._columns)
-
-    def _now(self) -> int:
-        return int(self._clock() * 1e6)
 
 
 def spark_schema(columns: Sequence[str]) -> StructType:

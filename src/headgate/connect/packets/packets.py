@@ -1,13 +1,16 @@
-"""Network packets made up by rule: the stream of the demonstration, the benchmarks and many tests."""
+"""Generated network packets: the stream of the demonstration, the benchmarks and many tests."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from headgate.connect.offsets import register
 from headgate.connect.packets.datasource import PacketDataSource, spark_schema
-from headgate.connect.packets.rows import Bursts, Diurnal, PacketRows, Steps
+from headgate.connect.packets.pace import Pace
+from headgate.connect.packets.rates import Bursts, Diurnal, Steps
+from headgate.connect.packets.rows import PacketRows
 from headgate.errors import Error
 from headgate.given import settled, whole
 from headgate.spark.splitting import cores
@@ -34,9 +37,9 @@ def packets(
 ) -> DataFrame:
     """A bounded DataFrame of `rows` packets in order of arrival, evenly over `seconds` from `start` (UTC).
 
-    How often a host appears falls with its rank as a power law of exponent `zipf` (0: all alike), from
-    10.0.0.1 downwards. The time of a packet lies up to `disorder` seconds before its arrival, and never
-    before `start`. The same arguments give the same packets, whatever `partitions`.
+    10.0.0.1 is the most frequent host. The others follow a power law of exponent `zipf`; with 0, all are equally
+    frequent. The time of a packet lies up to `disorder` seconds before its arrival, and never before `start`. The same
+    arguments give the same packets, whatever `partitions` is.
 
     >>> from headgate.api.session import session
     >>> made = packets(session(master="local[2]"), 1000, hosts=10)
@@ -65,8 +68,8 @@ def packets(
 class PacketSource(PacketRows):
     """A stream of packets, and the same packets by their row numbers.
 
-    It is live, that is, it follows the clock at its `rate`, unless `rows_per_batch` is given: then every batch has
-    so many rows, for tests and backfills. It ends before row `rows`, which a stream that is not live must have.
+    The stream is live: it follows the clock at its `rate`. With `rows_per_batch` it is not: then every batch has so
+    many rows, for tests and backfills. It ends before row `rows`, which a stream that is not live must have.
 
     >>> from headgate.api.session import session
     >>> source = PacketSource(rate=[(60, 1000), (10, 5000)], rows=90_000, rows_per_batch=10_000)
@@ -91,42 +94,34 @@ class PacketSource(PacketRows):
         if self.rows_per_batch is not None and self.rows is None:
             raise Error("packets: rows must be given with rows_per_batch, as the end of the stream")
 
+    @property
+    def pace(self) -> Pace:
+        """How far the stream goes."""
+        return Pace(self, self.rows, self.rows_per_batch)
+
     def schema(self) -> StructType:
         """The columns of a packet."""
         return spark_schema(self.columns)
 
     def stream(self, spark: SparkSession, reader: DataStreamReader | None = None) -> DataFrame:
         """The packets as a streaming DataFrame, from a reader of the session's or a given one."""
-        register(spark)
+        register(spark, PacketDataSource)
         pace = {"rows": self.rows, "rowsPerBatch": self.rows_per_batch}
         given = {name: value for name, value in pace.items() if value is not None}
         reader = (reader or spark.readStream).format(PacketDataSource.name()).schema(self.schema())
         return reader.options(**given, **self._options(spark)).load()
 
     def read(self, spark: SparkSession, start: int, end: int, columns: Sequence[str] | None = None) -> DataFrame:
-        """The rows that the stream has from `start` up to, not including, `end`, in order; some columns, or all."""
+        """The rows from `start` up to, not including, `end`, in order; with some columns, or all."""
         if not 0 <= start <= end:
             raise Error(f"packets: rows must be read from 0 on and forwards, not from {start} to {end}")
         names = self.columns if columns is None else columns
         if unknown := set(names) - set(self.columns):
             raise Error(f"packets: columns must be some of {', '.join(self.columns)}, not {', '.join(sorted(unknown))}")
-        register(spark)
-        # A batch without columns would not know how many rows it has.
+        register(spark, PacketDataSource)
+        # Without a column, a batch would not know how many rows it has.
         reader = spark.read.format(PacketDataSource.name()).schema(spark_schema(names or ["ts"]))
         return reader.options(first=start, last=end, **self._options(spark)).load().select(*names)
 
     def _options(self, spark: SparkSession) -> dict[str, str | int]:
         return {"packets": self.to_json(), "partitions": self.partitions or cores(spark)}
-
-
-def register(spark: SparkSession) -> None:
-    """Makes the source known to a session."""
-    # Spark looks for sources of the same name in the session that is active, which may be another one.
-    jvm: Any = spark.sparkContext._jvm
-    before = jvm.SparkSession.getActiveSession()
-    jvm.SparkSession.setActiveSession(spark._jsparkSession)
-    try:
-        spark.dataSource.register(PacketDataSource)
-    finally:
-        if before.isDefined():
-            jvm.SparkSession.setActiveSession(before.get())
