@@ -24,7 +24,6 @@ from headgate.plan.logical.pruned import pruned
 from headgate.protocol.decision import Drops
 from headgate.protocol.manifest import Manifest
 from headgate.protocol.recovery import is_tick
-from headgate.shed.live.status import status
 from headgate.spark.failures import about_queries, plain_errors
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ class Engine:
         """How the flow stands after its last batch."""
         program, rules = self.program, {name: own.progress for name, own in self.running.streams.trackers.items()}
         numeric = {name: rules[name].numeric if name in rules else None for name in program.watches}
-        shed = status(self.shedding, self.dropped)
+        shed = self.shedding.status(self.dropped)
         return standing(self.manifest, numeric, program.queries, program.stages, program.closing, shed)
 
     def has_ended(self, stream: str) -> bool:

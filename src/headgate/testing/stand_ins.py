@@ -177,6 +177,11 @@ class StandInShedding:
         """What the next run needs to know."""
         return {"rates": dict(self.rates)}
 
+    def status(self, dropped: Drops | None) -> dict[str, Any]:
+        """What users are told: nothing."""
+        del dropped
+        return {"joins": {}, "shedding": {}}
+
     def lost(self, *_: object) -> dict[str, int]:
         """The windows that are not answered: none."""
         return {}

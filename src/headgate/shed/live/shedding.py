@@ -20,6 +20,7 @@ from headgate.shed.live.fates import Fates
 from headgate.shed.live.joins import JoinShedding
 from headgate.shed.live.learned import Learned
 from headgate.shed.live.ledgers import Subsets
+from headgate.shed.live.status import status
 from headgate.shed.live.workload import Taken
 from headgate.shed.shape import shape_of
 
@@ -72,6 +73,10 @@ class Shedding:
     def controller(self) -> Controller | None:
         """What keeps batches within the target, if one was promised."""
         return self.decider.controller
+
+    def status(self, dropped: Drops | None) -> dict[str, Any]:
+        """What users are told, after a batch that left this out."""
+        return status(self, dropped)
 
     def state(self) -> dict[str, Any]:
         """What the next one needs to go on from here, as JSON has it."""
