@@ -20,9 +20,11 @@ from headgate.lang import select, stream, union, window
 from headgate.observe import events
 from headgate.observe.events import BatchReport
 from headgate.observe.listeners import Listener
+from headgate.plan.logical.window_functions import register_window
 from headgate.progress import progress
 from headgate.shed.controller import overload
 from headgate.shed.policy import estimate, exact, sample, subset
+from headgate.windows import Cut, WindowType
 
 if TYPE_CHECKING:
     from headgate.api.evaluate import evaluate, table
@@ -35,6 +37,7 @@ __all__ = [
     "AggregateTypeError",
     "BatchReport",
     "BindError",
+    "Cut",
     "Error",
     "Flow",
     "FlowError",
@@ -46,6 +49,7 @@ __all__ = [
     "SourceError",
     "StateError",
     "WindowError",
+    "WindowType",
     "estimate",
     "evaluate",
     "events",
@@ -53,6 +57,7 @@ __all__ = [
     "overload",
     "progress",
     "register_aggregate",
+    "register_window",
     "sample",
     "select",
     "session",

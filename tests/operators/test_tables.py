@@ -101,7 +101,7 @@ def test_what_is_on_disk_stays_as_it_is(spark: SparkSession) -> None:
     stages = [plan.stages[-1] for plan in (*added, plans[1])]
     kept, apart = shared_tables(stages, frames, 1, [layout])
     # The table keeps its keys and panes for the query that stays; finer panes do not fit any more.
-    assert (kept.number, kept.keys, kept.length) == (0, before.keys, before.length)
+    assert (kept.number, kept.keys, kept.cut) == (0, before.keys, before.cut)
     assert [m.stage.name for m in kept.members] == ["q1", "q4"]
     assert [m.stage.name for m in apart.members] == ["q3"]
     assert apart.number == 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.windows import Landmark, Number, Panes, Sliding, TupleSlide, Window
+from headgate.windows import Landmark, Number, Sliding, TupleSlide, Window
 
 if TYPE_CHECKING:
     from random import Random
@@ -134,23 +134,23 @@ def test_the_windows_of_the_pane_of_a_value_are_the_windows_of_the_value(
     case: tuple[Sliding, Number],
 ) -> None:
     window, value = case
-    panes = Panes.of(window)
+    panes = window.type
     assert list(panes.windows(panes.pane(value))) == list(window.wid_range(value))
 
 
 @given(slidings_with_values())
 def test_a_value_lies_within_its_pane(case: tuple[Sliding, Number]) -> None:
     window, value = case
-    panes = Panes.of(window)
+    panes = window.type
     pane = panes.pane(value)
     assert panes.start(pane) <= value < panes.start(pane + 1)
-    assert panes.start(pane + 1) - panes.start(pane) == panes.length
+    assert panes.start(pane + 1) - panes.start(pane) == panes.cut.length
 
 
 @given(slidings_with_values(), st.integers(-20, 20))
 def test_the_panes_of_a_window_cover_it_and_no_more(case: tuple[Sliding, Number], k: int) -> None:
     window, _ = case
-    panes = Panes.of(window)
+    panes = window.type
     mine = panes.panes(k)
     assert (panes.start(mine.start), panes.start(mine.stop)) == window.bounds(k)
     assert all(k in panes.windows(pane) for pane in (mine.start, mine.stop - 1))
@@ -162,7 +162,7 @@ def test_the_tuples_of_the_panes_are_the_extent_of_the_window(
     case: tuple[Sliding, Number], data: st.DataObject
 ) -> None:
     window, value = case
-    panes = Panes.of(window)
+    panes = window.type
     near = st.fractions(value - 3 * window.range, value + 3 * window.range)
     tuples = [{"v": v} for v in data.draw(st.lists(near, max_size=10))]
     for k in window.windows(tuples):

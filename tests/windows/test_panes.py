@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headgate.windows import Panes, Sliding
+from headgate.windows import Sliding
 
 if TYPE_CHECKING:
     from headgate.windows import Number
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     ],
 )
 def test_the_length_of_a_pane(range_: Number, slide: Number, expected: tuple[Number, int, int]) -> None:
-    panes = Panes.of(Sliding(range_, slide, "v"))
-    assert (panes.length, panes.per_window, panes.per_slide) == expected
+    panes = Sliding(range_, slide, "v").type
+    assert (panes.cut.length, panes.per_window, panes.per_slide) == expected
 
 
 def test_a_pane_in_a_gap_is_in_no_window() -> None:
     #      [--|--)  .  [--|--)
     # pane  0  1    2   3  4
-    panes = Panes.of(Sliding(4, 6, "v"))
+    panes = Sliding(4, 6, "v").type
     assert [list(panes.windows(pane)) for pane in range(5)] == [[0], [0], [], [1], [1]]
 
 
@@ -47,7 +47,7 @@ def test_panes_begin_at_the_origin_and_go_on_before_it() -> None:
     #      |--|--[--|--)
     # pane  -2 -1  0  1
     #     -3 -1  1  3  5
-    panes = Panes.of(Sliding(4, 2, "v", origin=1))
+    panes = Sliding(4, 2, "v", origin=1).type
     assert [panes.start(pane) for pane in (-2, -1, 0)] == [-3, -1, 1]
     assert (panes.pane(0), panes.pane(1)) == (-1, 0)
     assert panes.panes(-1) == range(-1, 1)

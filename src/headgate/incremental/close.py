@@ -34,7 +34,7 @@ from headgate.shed.estimate.sql import high, low, outlook, plain_calls
 from headgate.shed.fate import Fate
 from headgate.sql.partials import ROWS, Additive, PartialColumn, merge, merging
 from headgate.sql.text import THESE, Name, ddl, floor_div, moving, position, queried, stacked, text
-from headgate.windows import Panes
+from headgate.windows import WindowType
 
 _SPEC = "_hg_spec"
 #: From this many panes on that all closing windows hold, they are merged first, which costs a shuffle.
@@ -69,7 +69,7 @@ class _Kind:
     """Closing windows over one table that are answered from the same rows: of the same panes and the same keys."""
 
     table: int
-    panes: Panes
+    panes: WindowType
     closing: Closing
     keys: tuple[str, ...]
     growing: bool = False

@@ -75,7 +75,8 @@ class Level:
     @cached_property
     def longest_pane(self) -> dict[str, float]:
         """The length of the longest pane on each axis."""
-        return {axis: max(float(t.length) for t in self.tables if t.axis == axis) for axis in self.axes}
+        lengths = [(t.axis, float(t.cut.start(1) - t.cut.start(0))) for t in self.tables]
+        return {axis: max(length for a, length in lengths if a == axis) for axis in self.axes}
 
     def reduces(self, stream: str) -> bool:
         """Whether tuples of a stream go into a table."""

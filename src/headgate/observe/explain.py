@@ -90,9 +90,10 @@ def table_text(table: Table) -> str:
     own = stages[0].aggregate
     assert own is not None
     attribute = stages[0].window.attr
-    panes = f"{words.length(table.length, attribute, own.input)} long"
+    panes = f"{words.panes(table.cut, 1, attribute, own.input)} long"
     if table.eager is not None:
-        long, step = (words.length(n, attribute, own.input) for n in (table.eager.range, table.eager.slide))
+        counts = table.eager.per_window, table.eager.per_slide
+        long, step = (words.panes(table.eager.cut, n, attribute, own.input) for n in counts)
         panes = f"whole windows: {long} long, every {step.removeprefix('1 ')}"
     elif own.window is None:
         panes = f"one for each value of {words.name(attribute)}"

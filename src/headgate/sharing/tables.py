@@ -36,9 +36,8 @@ from headgate.shed.estimate.estimators import TOTAL, estimator
 from headgate.shed.estimate.quantiles import Quantile, Quantiles
 from headgate.shed.estimate.sql import Estimated, Estimates
 from headgate.sql.partials import PartialColumn, call_holes
-from headgate.sql.text import bound, ddl, literal, position, text
-from headgate.windows import Landmark, Number, Panes, Sliding
-from headgate.windows.panes import gcd
+from headgate.sql.text import bound, ddl, position, text
+from headgate.windows import Cut, EqualCut, Number, OnAxis, Sliding, WindowType
 
 _TIMES = (T.TimestampType, T.TimestampNTZType, T.DateType)
 
@@ -48,8 +47,8 @@ class Guard:
     """Which tuples a query counts: its filter by feed ("" for none), and what makes a tuple late for it."""
 
     where: tuple[str, ...]
-    lateness: tuple[Number, Number]
-    """Windows with the same slide and the same rest of range by slide end at the same places."""
+    lateness: tuple[object, ...]
+    """Where windows end: a tuple is late for all windows that end at the same places, or for none."""
     shed: str = ""
     """The query whose policy says which of them are left out, if it has one that does."""
 
@@ -131,10 +130,9 @@ class Table:
     number: int
     feeds: tuple[FeedKeys, ...]
     key_types: tuple[T.DataType, ...]
-    length: Number
-    origin: Number
-    eager: Sliding | None
-    """With this window, a tuple is kept once for each window that holds it, and panes are windows."""
+    cut: Cut
+    eager: WindowType | None
+    """With these windows, a tuple is kept once for each window that holds it, and panes are windows."""
     axis: str
     """What places are counted on: only panes of the same axis lie before or behind one another."""
     columns: list[TableColumn] = field(default_factory=list)
@@ -154,14 +152,23 @@ class Table:
             "number": self.number,
             "feeds": [[f.stream, list(map(normal, f.keys)), f.place] for f in self.feeds],
             "key_types": [ddl(t) for t in self.key_types],
-            "length": str(self.length),
-            "origin": str(self.origin),
-            "eager": [str(self.eager.range), str(self.eager.slide), self.eager.attr] if self.eager else None,
+            **self._panes_on_disk(),
             "axis": self.axis,
             "stages": [m.stage.name for m in self.members],
             "purpose": self.purpose,
             "columns": {c.meaning: c.name for c in self.columns},
         }
+
+    def _panes_on_disk(self) -> dict[str, Any]:
+        """Panes of one length by that; all others by what their cut is called, which the query says anew."""
+        attr, eager = self.members[0].stage.window.attr, self.eager
+        if self.cut.length is None:
+            return {"cut": repr(self.cut), "eager": [eager.per_window, eager.per_slide] if eager else None}
+        length, origin = str(self.cut.length), str(self.cut.start(0))
+        if eager is None or eager.cut.length is None:
+            return {"length": length, "origin": origin, "eager": None}
+        size = str(eager.cut.length * eager.per_window)
+        return {"length": length, "origin": origin, "eager": [size, length, attr]}
 
     @property
     def purpose(self) -> str:
@@ -182,13 +189,11 @@ class Table:
     @property
     def growing(self) -> bool:
         """Whether its windows begin before all time, so that no pane is ever done with."""
-        return isinstance(self.members[0].stage.window, Landmark)
+        return self.members[0].stage.window.growing
 
-    @property
-    def gaps(self) -> Sliding | None:
-        """Its window, if there are tuples in none of them."""
-        window = self.members[0].stage.window
-        return window if isinstance(window, Sliding) and window.range < window.slide else None
+    def held(self, place: str) -> str | None:
+        """Whether a tuple is in any of its windows, as SQL; None if each one is."""
+        return self.members[0].stage.window.type.held_sql(place)
 
     def reads(self, stream: str) -> bool:
         """Whether tuples of a stream go into it."""
@@ -205,11 +210,11 @@ class Table:
         both = zip(self.feeds, said, strict=True)
         self.feeds = tuple(replace(f, keys=tuple(own.get(key, key) for key in f.keys)) for f, own in both)
 
-    def panes(self, window: Sliding | Landmark) -> Panes:
+    def panes(self, window: OnAxis) -> WindowType:
         """The window of a member in panes of the table; for one that grows, what it grows by."""
-        if self.eager is not None or isinstance(window, Landmark) or window.range < window.slide:
-            return Panes(self.length, 1, 1, self.origin)
-        return Panes(self.length, int(window.range / self.length), int(window.slide / self.length), self.origin)
+        if self.eager is not None or window.growing or window.type.gaps:
+            return WindowType(self.cut)
+        return window.type.within(self.cut)
 
 
 def slots(prefix: str, types: Sequence[T.DataType]) -> list[str]:
@@ -277,15 +282,11 @@ class _Seat:
             for f, a in zip(stage.feeds, self.attributes, strict=True)
         )
         self.key_types = self._types([text(k.expression) for k in self.node.keys])
-        self.eager: Sliding | None = None
-        self.length, beyond = self.window.slide, self.window.slide * 0
-        if isinstance(self.window, Sliding):
-            beyond = self.window.range % self.window.slide
-            if self.window.range > self.window.slide:
-                self.eager = self.window if stage.choice.strategy == "eager" else None
-                self.length = self.length if self.eager else Panes.of(self.window).length
+        slides = self.window.type.overlapping and not self.window.growing
+        self.eager = self.window.type if slides and stage.choice.strategy == "eager" else None
+        self.cut = self.window.type.cut if slides and not self.eager else self.window.type.slides
         where = tuple(text(f.where) if f.where is not None else "" for f in stage.feeds)
-        self.guard = Guard(where, (self.window.slide, beyond), stage.query if stage.query in shed else "")
+        self.guard = Guard(where, self.window.ends, stage.query if stage.query in shed else "")
         self._confidence = shed.get(stage.query)
 
     def take(self, tables: list[Table]) -> None:
@@ -298,7 +299,9 @@ class _Seat:
         if table is None:
             tables.append(table := self._table(tables, self.feeds, self.key_types, ""))
         if not table.on_disk:
-            table.length = gcd(table.length, self.length)
+            shared = table.cut.common(self.cut)
+            assert shared is not None, "a table that fits has panes that all can be made of"
+            table.cut = shared
         keys = self._keys_in(table)
         if keys is None or (table.on_disk and not self._has_types(table, keys)):
             raise self._another("the keys")
@@ -313,7 +316,8 @@ class _Seat:
                 if member.estimates is not None:
                     self._estimate(table, member.estimates, call, call.function)
         if self.node.window is not None:
-            for name, place in zip((WINDOW_START, WINDOW_END), self._ends(), strict=True):
+            bounds = self.window.type.bounds_sql(WINDOW_ID)
+            for name, place in zip((WINDOW_START, WINDOW_END), bounds, strict=True):
                 member.finals[name] = bound(self.tuples, self.window.attr, place)
         for calls in self._holistic():
             tables.append(values := self._values(tables, calls))
@@ -334,13 +338,6 @@ class _Seat:
             " does: give that its old type, or let the query begin anew, flow.query(..., anew=True)"
         )
 
-    def _ends(self) -> tuple[str, str]:
-        """Where a window begins and ends, by its number."""
-        start = f"{WINDOW_ID} * {literal(self.window.slide)} + {literal(self.window.origin)}"
-        if isinstance(self.window, Landmark):
-            return "CAST(NULL AS BIGINT)", f"{start} + {literal(self.window.slide)}"
-        return start, f"{start} + {literal(self.window.range)}"
-
     def _table(
         self, tables: Sequence[Table], feeds: tuple[FeedKeys, ...], types: tuple[T.DataType, ...], purpose: str
     ) -> Table:
@@ -349,42 +346,58 @@ class _Seat:
         number = self._first + sum(not table.on_disk for table in tables)
         timed = isinstance(self.tuples.schema[self.window.attr].dataType, _TIMES)
         axis = "time" if timed else f"{feeds[0].stream}.{self.attributes[0]}"
-        if isinstance(self.window, Landmark):
+        if self.window.growing:
             axis = f"{axis} of table {number}"  # What it has come to decides which of its windows there are.
-        return Table(number, feeds, types, self.length, self.window.origin, self.eager, axis)
+        return Table(number, feeds, types, self.cut, self.eager, axis)
 
     def _on_disk(self, layout: Mapping[str, Any], feeds: Sequence[FeedKeys]) -> Table:
         """The table with such a layout, without any member yet; how places are worked out may have changed since."""
-        table = _on_disk(layout)
+        table = _on_disk(layout, *self._panes_on_disk(layout))
         if [feed.stream for feed in table.feeds] != [feed.stream for feed in feeds]:
             raise self._another("the streams")
         places = [replace(old, place=new.place) for old, new in zip(table.feeds, feeds, strict=True)]
         return replace(table, feeds=tuple(places))
 
+    def _panes_on_disk(self, layout: Mapping[str, Any]) -> tuple[Cut, WindowType | None]:
+        """How a table on disk is cut into panes."""
+        eager, own = layout["eager"], self.window.type
+        if "cut" not in layout:
+            origin = _number(layout["origin"])
+            window = Sliding(_number(eager[0]), _number(eager[1]), eager[2], origin).type if eager else None
+            return EqualCut(_number(layout["length"]), origin), window
+        cut = next((c for c in (own.cut, own.slides, own.cut.made_of[0]) if repr(c) == layout["cut"]), None)
+        if cut is None:
+            raise StateError(
+                f"query {self.stage.query}: its panes are {layout['cut']} in the checkpoint, and now they are"
+                f" {own.cut}: register the window type as it was, or let the query begin anew, flow.query(...,"
+                " anew=True)"
+            )
+        return cut, WindowType(own.cut, *eager) if eager else None
+
     def _fits(self, table: Table) -> bool:
         keys = self._keys_in(table)
-        if table.values or table.state or keys is None or isinstance(self.window, Landmark):
+        if table.values or table.state or keys is None or self.window.growing:
             return False
         # Groups that close by their keys may do so one by one.
         if self.node.window is None or any(
             m.stage.aggregate.window is None for m in table.members if m.stage.aggregate
         ):
             return False
-        windows = [m.stage.window for m in table.members if isinstance(m.stage.window, Sliding)]
-        if not windows:
+        types = [m.stage.window.type for m in table.members if not m.stage.window.growing]
+        finer = len(keys) < len(table.keys)
+        if not types or (finer and self._has_own_tables) or (table.eager is None) != (self.eager is None):
             return False
-        if len(keys) < len(table.keys):
-            # Fine groups are many: they may not be kept for longer, nor be read more often, than for their own sake.
-            longest, shortest = max(w.range for w in windows), min(w.slide for w in windows)
-            if self._has_own_tables or self.window.range > longest or self.window.slide < shortest:
-                return False
-        if table.origin != self.window.origin or (table.eager is None) != (self.eager is None):
-            return False
+        own = self.window.type
         # Windows that leave tuples out, or hold each tuple once, have panes of no use to others.
-        if self.eager or any(w.range < w.slide for w in (*windows, self.window)):
-            return all((w.range, w.slide) == (self.window.range, self.window.slide) for w in windows)
-        shared = gcd(table.length, self.length)
-        return shared == table.length or (shared == self.length and not table.on_disk)
+        if self.eager or any(t.gaps for t in (*types, own)):
+            return all(t == own for t in types)
+        shared = table.cut.common(self.cut)
+        if shared is None or not (shared == table.cut or (shared == self.cut and not table.on_disk)):
+            return False
+        # Fine groups are many: they may not be kept for longer, nor be read more often, than for their own sake.
+        theirs, mine = [t.within(shared) for t in types], own.within(shared)
+        longest, shortest = max(t.per_window for t in theirs), min(t.per_slide for t in theirs)
+        return not finer or (mine.per_window <= longest and mine.per_slide >= shortest)
 
     def _keys_in(self, table: Table) -> tuple[str, ...] | None:
         """The key columns of a table that are the query's keys, if it has them all, from the same streams."""
@@ -539,15 +552,11 @@ def _named(table: Table, column: TableColumn) -> TableColumn:
     return replace(column, name=name)
 
 
-def _on_disk(layout: Mapping[str, Any]) -> Table:
+def _on_disk(layout: Mapping[str, Any], cut: Cut, eager: WindowType | None) -> Table:
     """A table by its layout, without any member yet."""
     feeds = tuple(FeedKeys(stream, tuple(keys), place) for stream, keys, place in layout["feeds"])
     types = tuple(T._parse_datatype_string(t) for t in layout["key_types"])
-    eager = layout["eager"]
-    window = Sliding(_number(eager[0]), _number(eager[1]), eager[2], _number(layout["origin"])) if eager else None
-    table = Table(
-        layout["number"], feeds, types, _number(layout["length"]), _number(layout["origin"]), window, layout["axis"]
-    )
+    table = Table(layout["number"], feeds, types, cut, eager, layout["axis"])
     table.known, table.on_disk = dict(layout["columns"]), True
     return table
 

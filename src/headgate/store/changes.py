@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -148,7 +147,7 @@ def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], lev
         if place is None:
             continue
         if not stage.holds:
-            first[name] = math.ceil((place - stage.window.origin) / stage.window.slide)
+            first[name] = stage.window.type.next_at(place)
         elif isinstance(side := held(stage.own), HeldInRange):
             first[name] = written(place + side.range)
     tables = [table.layout() for level in levels for table in level.tables]

@@ -41,7 +41,6 @@ from headgate.shed.live.workload import (
 from headgate.shed.policy import Estimate
 from headgate.shed.subset.plan import Step, SubsetQuery, Tree
 from headgate.shed.subset.plan import plan as subset_plan
-from headgate.windows import Sliding
 
 if TYPE_CHECKING:
     from headgate.incremental.levels import Level
@@ -401,7 +400,7 @@ class Shedding:
             found[name] = gone["count"] - before.shedding.get("gone", {}).get(name, {"count": 0})["count"]
         for name, own in self._sampled.items():
             window = self._stages[name].window
-            if name in after.windows.closed and isinstance(window, Sliding):
+            if name in after.windows.closed and not window.growing:
                 tops = own.tops(window, before.windows.closed.get(name, -(1 << 62)) + 1, after.windows.closed[name])
                 if lost := sum(top == math.inf for top in tops.values()):
                     found[name] = lost
@@ -412,8 +411,8 @@ class Shedding:
         self.subsets.forget(manifest)
         for name, own in self._sampled.items():
             window = self._stages[name].window if self._stages[name].aggregate is not None else None
-            if name in manifest.windows.closed and isinstance(window, Sliding):
-                self._sampled[name] = own.forget(window.bounds(manifest.windows.closed[name] + 1)[0])
+            if name in manifest.windows.closed and window is not None and not window.growing:
+                self._sampled[name] = own.forget(window.marks(manifest.windows.closed[name] + 1))
 
     def observe(
         self,
@@ -480,7 +479,7 @@ class Shedding:
         for table, member in self.members():
             name, query = member.stage.name, member.stage.query
             # Where panes are windows, a tuple is counted in each that holds it.
-            copies = float(table.eager.range / table.eager.slide) if table.eager is not None else 1.0
+            copies = table.eager.per_window / table.eager.per_slide if table.eager is not None else 1.0
             seen, total = (_count(figures.sums.get(f"_hg_{w}_{name}", 0.0) / copies) for w in ("rows", "total"))
             passed = total if member.estimates is not None else seen
             came = sum(tuples.get(stream, 0) for stream in member.stage.streams)
