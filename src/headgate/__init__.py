@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from headgate.aggregates import register_aggregate
+from headgate.aggregates import AggregateFunction as Aggregate
+from headgate.aggregates import Merge, Partial, register_aggregate
 from headgate.errors import (
     AggregateTypeError,
     BindError,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from headgate.connect import sinks, sources
 
 __all__ = [
+    "Aggregate",
     "AggregateTypeError",
     "BatchReport",
     "BindError",
@@ -42,7 +44,9 @@ __all__ = [
     "Flow",
     "FlowError",
     "Listener",
+    "Merge",
     "ParseError",
+    "Partial",
     "ProgressError",
     "Run",
     "ScriptError",

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
-from headgate.aggregates import AggregateFunction, UserAggregate
+from headgate.aggregates import Kept
 from headgate.bounded import user
 from headgate.bounded.landmark import LAST, WithLast, accumulate
 from headgate.bounded.numbering import with_ranks
@@ -111,14 +111,14 @@ def _with_window_ends(given: _Input, window: TupleSlide) -> DataFrame:
 def _per_window(given: _Input, tuples: DataFrame, group: Sequence[Column]) -> DataFrame:
     """All calls over tuples by their keys, and by the window or pane that they already carry."""
     partials = Partials.of(given.node, tuples, counted=not given.node.calls)
-    holistic = [c for c in given.node.calls if isinstance(c.function, AggregateFunction) and not c.bounded]
-    users = [c for c in given.node.calls if isinstance(c.function, UserAggregate)]
+    holistic = [c for c in given.node.calls if c.kept is Kept.VALUES]
+    users = [c for c in given.node.calls if c.kept is Kept.STATE]
     reduced = tuples.groupBy(*given.group, *group).agg(
         *partials.aggregates(),
         *(F.expr(_direct(c, given.node.attribute)).alias(c.name) for c in holistic),
         *(F.expr(user.collected(c)).alias(c.name) for c in users),
     )
-    answers = {c.name: user.folded(_user(c), c.name, len(c.arguments)) for c in users}
+    answers = {c.name: user.folded(c.function, c.name, len(c.arguments)) for c in users}
     finals = {name: F.expr(sql) for name, sql in partials.finals.items()}
     return reduced.withColumns({**finals, **answers}) if finals or answers else reduced
 
@@ -130,7 +130,7 @@ def _by_panes(given: _Input, choice: Choice) -> DataFrame:
     to_windows = _roll(given, window)
     cut = window.type.cut if window.by == "axis" else None
     panes, pane = given.tuples.withColumn(_PANE.plain, _key(cut)), col(_PANE).alias(PANE)
-    bounded = any(isinstance(c.function, AggregateFunction) and c.bounded for c in node.calls)
+    bounded = any(c.kept is Kept.PARTIALS for c in node.calls)
     partials = Partials.of(node, given.tuples, counted=not bounded or window.by == "tuple")
     reduced = panes.groupBy(*given.group, pane).agg(*partials.aggregates())
     answers = to_windows(_numbered(cut, reduced), given.group, partials.columns, choice.running)
@@ -140,7 +140,7 @@ def _by_panes(given: _Input, choice: Choice) -> DataFrame:
         # A window without any value has no row here, yet the count of its values is zero.
         answers = answers.fillna(0, [c.name for c in calls if c.function.name == "count"])
     for call in node.calls:
-        if isinstance(call.function, UserAggregate):
+        if call.kept is Kept.STATE:
             assert window.by == "axis", "other windows of such a call are made eagerly"
             answers = joined(answers, _by_state(panes, given.group, call, window.type), given.keys)
     return answers
@@ -199,7 +199,7 @@ def partition_keys(node: Aggregate, window: OnAxis) -> list[Name]:
 def _holistic_arguments(node: Aggregate) -> dict[tuple[str, str], list[Call]]:
     found: dict[tuple[str, str], list[Call]] = {}
     for call in node.calls:
-        if isinstance(call.function, AggregateFunction) and not call.bounded:
+        if call.kept is Kept.VALUES:
             arguments = [text(a) for a in call.arguments]
             value = arguments[0] if len(arguments) == 1 else f"struct({', '.join(arguments)})"
             conditions = [f"({a}) IS NOT NULL" for a in arguments] + ([text(call.where)] if call.where else [])
@@ -226,7 +226,7 @@ def _by_value(
 
 def _by_state(panes: DataFrame, keys: Sequence[str], call: Call, spec: WindowType) -> DataFrame:
     """A user-defined call: a state for each pane, merged for each window."""
-    function, size, step = _user(call), spec.per_window, spec.per_slide
+    function, size, step = call.function, spec.per_window, spec.per_slide
     collected = F.expr(user.collected(call)).alias("_hg_tuples")
     states = _numbered(spec.cut, panes.groupBy(*keys, col(_PANE).alias(PANE)).agg(collected))
     first, last = f"{floor_div(f'{PANE} - {size}L', step)} + 1", floor_div(PANE, step)
@@ -248,7 +248,6 @@ def joined(left: DataFrame, right: DataFrame, keys: Sequence[Name]) -> DataFrame
 
 def _direct(call: Call, attribute: str | None) -> str:
     """A holistic or DISTINCT call as Spark computes it over tuples."""
-    assert isinstance(call.function, AggregateFunction)
     holes = call_holes(call, attribute)
     template = call.function.direct or call.function.name + "({d}{x}){f}"
     return template.format(**holes)
@@ -256,7 +255,6 @@ def _direct(call: Call, attribute: str | None) -> str:
 
 def over_values(call: Call) -> str:
     """A holistic or DISTINCT call over values with their frequencies; none occurs at all where it is NULL."""
-    assert isinstance(call.function, AggregateFunction)
     if call.function.bounded:
         return f"{call.function.name}(_hg_value)"
     frequency = "1L" if call.distinct else COUNT.name
@@ -271,8 +269,3 @@ def _bounds(window: Window, df: DataFrame) -> list[Column]:
         start, end = window.type.bounds_sql(WINDOW_ID)
     names = ((WINDOW_START, start), (WINDOW_END, end))
     return [F.expr(bound(df, window.attribute, place)).alias(name) for name, place in names]
-
-
-def _user(call: Call) -> UserAggregate:
-    assert isinstance(call.function, UserAggregate)
-    return call.function

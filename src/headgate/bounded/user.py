@@ -15,7 +15,7 @@ from pyspark.sql.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType
 
-from headgate.aggregates import Aggregator, UserAggregate
+from headgate.aggregates import AggregateFunction, Aggregator
 from headgate.sql.text import text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def collected(call: Call) -> str:
     return f"collect_list(struct({fields or '1 AS a0'})){where}"
 
 
-def folded(function: UserAggregate, tuples: str, arity: int) -> Column:
+def folded(function: AggregateFunction, tuples: str, arity: int) -> Column:
     """The answer over a column of collected tuples."""
     packed = _packed(function)
 
@@ -42,7 +42,7 @@ def folded(function: UserAggregate, tuples: str, arity: int) -> Column:
     return _arrow(answers, function.returns)(F.col(tuples))
 
 
-def state(function: UserAggregate, tuples: str, arity: int) -> Column:
+def state(function: AggregateFunction, tuples: str, arity: int) -> Column:
     """The pickled state over a column of collected tuples."""
     packed = _packed(function)
 
@@ -53,7 +53,7 @@ def state(function: UserAggregate, tuples: str, arity: int) -> Column:
     return _arrow(states, "binary")(F.col(tuples))
 
 
-def merged_states(function: UserAggregate, states: str) -> Column:
+def merged_states(function: AggregateFunction, states: str) -> Column:
     """The answer over a column of lists of states."""
     packed = _packed(function)
 
@@ -65,7 +65,7 @@ def merged_states(function: UserAggregate, states: str) -> Column:
     return _arrow(answers, function.returns)(F.col(states))
 
 
-def _packed(function: UserAggregate) -> bytes:
+def _packed(function: AggregateFunction) -> bytes:
     # By value, so that a class of a script or a notebook reaches workers that could not import it.
     module = sys.modules[type(function.aggregator).__module__]
     cloudpickle.register_pickle_by_value(module)

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
-from headgate.aggregates import Merge, UserAggregate
+from headgate.aggregates import Merge
 from headgate.bounded import user
 from headgate.bounded.aggregate import joined, over_values
 from headgate.bounded.landmark import LAST, accumulate
@@ -344,13 +344,11 @@ def _with_extra(
     keys, names = list(member.keys), [*map(Name, member.keys)]
     over = _pass(extra, extra.members, closings)
     if extra.state is not None:
-        function = extra.state.function
-        assert isinstance(function, UserAggregate)
         held = f"(SELECT {', '.join([TABLE, *extra.keys, PANE, STATE])} FROM {THESE} WHERE {_held(over)})"
         collected = {"_hg_states": f"collect_list({STATE})"}
         grouped = _grouped([*extra.keys, WINDOW_ID], collected, f"({_in_windows(held, over, [STATE])})")
         lists = queried(state, grouped)
-        answer = user.merged_states(function, "_hg_states").alias(extra.state.name)
+        answer = user.merged_states(extra.state.function, "_hg_states").alias(extra.state.name)
         return joined(windows, lists.select(*_renamed(extra.keys, keys), WINDOW_ID, answer), names)
     merged = _merged(state, over)
     if extra.quantiles is not None:

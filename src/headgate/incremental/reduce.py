@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headgate.aggregates import UserAggregate
 from headgate.bounded import user
 from headgate.plan.logical.nodes import ROW_NUM
 from headgate.sharing.tables import Guard, Member, Table, over_stream
@@ -372,7 +371,6 @@ def _states(df: DataFrame, table: Table, i: int, group: str, tuples: str) -> Dat
     """The states of a user-defined aggregate over the tuples of a feed."""
     assert table.state is not None
     call = over_stream(table.state, table.members[0].stage.feeds[i])
-    assert isinstance(call.function, UserAggregate)
     by = _ordinals(len(table.keys) + 1)
     collected = queried(df, f"SELECT {group}, {user.collected(call)} AS _hg_tuples FROM {tuples} GROUP BY {by}")
     state = user.state(call.function, "_hg_tuples", len(call.arguments)).alias(STATE)

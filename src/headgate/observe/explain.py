@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headgate.aggregates import UserAggregate
+from headgate.aggregates import Kept
 from headgate.batch.propagate import kept_by
 from headgate.connect.sinks import CallSink, FormatSink, ParquetSink, TableSink
 from headgate.connect.sources import Files
@@ -119,7 +119,7 @@ def _calls(table: Table, own: Aggregate) -> list[str]:
         for member in table.members
         if member.stage.aggregate is not None
         for call in member.stage.aggregate.calls
-        if call.bounded and not isinstance(call.function, UserAggregate)
+        if call.kept is Kept.PARTIALS
     ]
     return list(dict.fromkeys(found)) or ["none: which groups there are"]
 

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
-from headgate.aggregates import AggregateFunction, Merge, Partial, UserAggregate
+from headgate.aggregates import AggregateFunction, Kept, Merge, Partial, Scaling
 from headgate.aggregates.builtin import COUNT_ROWS
 from headgate.bounded.lower import lower
 from headgate.bounded.rollup import WINDOW_ID
@@ -311,7 +311,7 @@ class _Seat:
         if self._confidence is not None:
             member.estimates = Estimates(self._column(table, Call("", COUNT_ROWS), TOTAL, T.DoubleType()).name)
         for call in self.node.calls:
-            if isinstance(call.function, AggregateFunction) and call.bounded:
+            if call.kept is Kept.PARTIALS:
                 member.finals[call.name] = self._final(table, call, call.function)
                 if member.estimates is not None:
                     self._estimate(table, member.estimates, call, call.function)
@@ -325,7 +325,7 @@ class _Seat:
                 for quantile in values.quantiles.calls:
                     member.estimates.add_column(quantile.call, quantile.type)
         for call in self.node.calls:
-            if isinstance(call.function, UserAggregate):
+            if call.kept is Kept.STATE:
                 tables.append(self._states(tables, call))
 
     def _has_types(self, table: Table, keys: Sequence[str]) -> bool:
@@ -412,7 +412,7 @@ class _Seat:
 
     @property
     def _has_own_tables(self) -> bool:
-        return not all(isinstance(c.function, AggregateFunction) and c.bounded for c in self.node.calls)
+        return not all(c.kept is Kept.PARTIALS for c in self.node.calls)
 
     def _final(self, table: Table, call: Call, function: AggregateFunction) -> str:
         holes = call_holes(call, self.node.attribute)
@@ -437,7 +437,7 @@ class _Seat:
         names = {p.name: column.name for p, column in zip(how.partials, columns, strict=True)}
         if function.native:
             type_ = self._types([function.native.format(**holes)])[0]
-        elif function.name in ("min", "max", "bool_and", "bool_or"):
+        elif function.scaling in (Scaling.LEAST, Scaling.GREATEST):
             type_ = self._types([holes["x"]])[0]
         else:
             type_ = T.LongType() if function.name == "count" else T.DoubleType()
@@ -459,7 +459,7 @@ class _Seat:
         """The holistic calls, those with the same arguments and filter together."""
         found: dict[tuple[str, ...], list[Call]] = {}
         for call in self.node.calls:
-            if isinstance(call.function, AggregateFunction) and not call.bounded:
+            if call.kept is Kept.VALUES:
                 where = text(call.where) if call.where is not None else ""
                 found.setdefault((where, *(text(a) for a in call.arguments)), []).append(call)
         return found.values()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from headgate.aggregates import AggregateFunction, UserAggregate
+from headgate.aggregates import Kept
 from headgate.plan.logical import render as words
 from headgate.plan.logical.nodes import ROW_NUM, WINDOW_END, WINDOW_START, Aggregate, Call
 from headgate.plan.logical.strategy import Choice, Strategy, choose
@@ -148,13 +148,12 @@ def _calls(node: Aggregate, choice: Choice) -> Iterator[tuple[str, str]]:
 
 def _kept(node: Aggregate, item: Call, choice: Choice) -> str:
     """What is kept of the tuples of a pane or a window, to answer a call."""
-    function = item.function
-    if isinstance(function, UserAggregate):
+    if item.kept is Kept.STATE:
         return "the tuples" if choice.strategy == "eager" else "one state for each pane"
-    if not item.bounded:
+    if item.kept is Kept.VALUES:
         return "the values" if choice.strategy == "eager" else "a count for each value"
     holes = _holes(node, item)
-    return ", ".join(p.sql.format(**holes) for p in function.partials)
+    return ", ".join(p.sql.format(**holes) for p in item.function.partials)
 
 
 def _properties(node: Aggregate, item: Call, choice: Choice) -> str:
@@ -170,7 +169,6 @@ def _properties(node: Aggregate, item: Call, choice: Choice) -> str:
 
 def _holes(node: Aggregate, item: Call) -> dict[str, str]:
     """What the holes of a partial's template are filled with, for a reader."""
-    assert isinstance(item.function, AggregateFunction)
     arguments = [words.sql(a, node.input) for a in item.arguments]
     return {
         "x": ", ".join(arguments) if item.function.name == "count" else (arguments or [""])[0],

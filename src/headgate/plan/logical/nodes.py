@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from headgate.aggregates import AggregateFunction, UserAggregate
+from headgate.aggregates import AggregateFunction, Kept
 from headgate.plan.logical.types import UNKNOWN, aggregate_type, bound_type, type_of
 from headgate.windows import Number, Window
 
@@ -263,7 +263,7 @@ class Call:
     """One aggregate of a query, and the name of the column that holds its answer."""
 
     name: str
-    function: AggregateFunction | UserAggregate
+    function: AggregateFunction
     arguments: tuple[exp.Expr, ...] = ()
     distinct: bool = False
     where: exp.Expr | None = None
@@ -273,6 +273,11 @@ class Call:
     def bounded(self) -> bool:
         """Whether partials of constant size exist: the values of a DISTINCT aggregate have to be kept."""
         return self.function.bounded and not self.distinct
+
+    @property
+    def kept(self) -> Kept:
+        """What is kept of tuples: of a DISTINCT aggregate, the values."""
+        return Kept.VALUES if self.distinct else self.function.kept
 
 
 @dataclass(frozen=True)

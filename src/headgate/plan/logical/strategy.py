@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from headgate.aggregates import AggregateFunction, UserAggregate
+from headgate.aggregates import Kept
 from headgate.plan.logical.nodes import ROW_NUM, Aggregate, Call
 from headgate.plan.logical.types import is_exact, type_of
 from headgate.windows import OnAxis, WindowType
@@ -49,7 +49,7 @@ def choose(aggregate: Aggregate, forced: Strategy | None = None, load: Load | No
     if window is None:
         return Choice("eager", False, "no window: the keys themselves progress")
     slides = window.by == "axis" and not window.growing
-    if not slides and any(isinstance(c.function, UserAggregate) for c in aggregate.calls):
+    if not slides and any(c.kept is Kept.STATE for c in aggregate.calls):
         return Choice("eager", False, "a user-defined aggregate shares panes of sliding windows only")
     if window.by == "axis" and not window.type.overlapping:
         return Choice("eager", running, "windows do not overlap: a pane would be a window")
@@ -59,7 +59,7 @@ def choose(aggregate: Aggregate, forced: Strategy | None = None, load: Load | No
         return Choice("paned", False, "a landmark window grows slide by slide")
     if window.by == "tuple":
         return Choice("paned", False, "each tuple is a pane: prefix and suffix blocks give every window")
-    if any(isinstance(c.function, UserAggregate) and not c.function.bounded for c in aggregate.calls):
+    if any(c.kept is Kept.STATE and not c.bounded for c in aggregate.calls):
         return Choice("eager", running, "the partials of a user-defined aggregate are not bounded")
     load = load or _assumed(aggregate, window)
     eager, paned = window_cost(load), pane_cost(load, window.type)
@@ -93,7 +93,7 @@ def _assumed(aggregate: Aggregate, window: OnAxis) -> Load:
 
 def _subtracts(aggregate: Aggregate, call: Call) -> bool:
     """Whether what a call added up can be taken away again without a trace: sums of floating point cannot."""
-    if not isinstance(call.function, AggregateFunction) or not call.bounded:
+    if call.kept is not Kept.PARTIALS:
         return True  # Counted by value, or merged from states: it has a roll-up of its own.
     if not call.function.differential:
         return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headgate.aggregates import UserAggregate
+from headgate.aggregates import Kept
 from headgate.errors import BindError, WindowError
 from headgate.plan.logical.nodes import (
     ROW_NUM,
@@ -243,7 +243,7 @@ def _check_window(aggregate: Aggregate) -> None:
         _progressing_key(aggregate)
     elif window.growing and window.holds:
         raise WindowError("a landmark window over the rows of a partition does not run in a flow yet")
-    elif window.growing and any(isinstance(c.function, UserAggregate) for c in aggregate.calls):
+    elif window.growing and any(c.kept is Kept.STATE for c in aggregate.calls):
         raise WindowError("a user-defined aggregate over a landmark window does not run in a flow yet")
 
 
