@@ -28,7 +28,7 @@ from headgate.plan.logical.nodes import SAMPLING_RATE, Aggregate
 from headgate.plan.stream.feeds import Feed
 from headgate.progress import Punctuation
 from headgate.progress.closing import Box, Closing
-from headgate.sharing.tables import Member, Table
+from headgate.sharing.table import Member, Table
 from headgate.shed.estimate.limits import OF, TOP, Limits, for_each, with_steps
 from headgate.shed.estimate.sql import high, low, outlook, plain_calls
 from headgate.shed.fate import Fate

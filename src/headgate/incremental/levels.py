@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.incremental.reduce import Watch, ingested, kept_columns, partial_rows
 from headgate.plan.stream.stages import origins
-from headgate.sharing.tables import Table, shared_tables
+from headgate.sharing.seating import shared_tables
+from headgate.sharing.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 
 from headgate.bounded import user
 from headgate.plan.logical.nodes import ROW_NUM
-from headgate.sharing.tables import Guard, Member, Table, over_stream
+from headgate.sharing.columns import Guard, over_stream
+from headgate.sharing.table import Member, Table
 from headgate.shed.estimate.sql import EVERYTHING, TAKEN_AT, Sampling, taken
 from headgate.sql.text import (
     THESE,

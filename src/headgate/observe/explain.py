@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headgate.incremental.hold import Held
     from headgate.plan.stream.stages import Stage
     from headgate.progress import Rule
-    from headgate.sharing.tables import Table
+    from headgate.sharing.table import Table
     from headgate.windows import Number
 
 _LABEL = 10

@@ -13,6 +13,7 @@ from headgate.plan.logical.nodes import ROW_NUM, Aggregate, Band, Distinct, Look
 from headgate.progress import opened
 from headgate.progress.place import read, written
 from headgate.protocol.manifest import QueriesPart, WindowsPart
+from headgate.sharing.layout import layout
 
 _T = TypeVar("_T")
 _QUOTED = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`)")
@@ -150,7 +151,7 @@ def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], lev
             first[name] = stage.window.type.next_at(place)
         elif isinstance(side := held(stage.own), HeldInRange):
             first[name] = written(place + side.range)
-    tables = [table.layout() for level in levels for table in level.tables]
+    tables = [layout(table) for level in levels for table in level.tables]
     begun = {**dict.fromkeys(texts, manifest.batch + 1), **manifest.queries.begun}
     return replace(
         manifest,

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from headgate.progress import Punctuation
     from headgate.protocol.figures import Figures
     from headgate.protocol.manifest import Manifest
-    from headgate.sharing.tables import Member, Table
+    from headgate.sharing.table import Member, Table
     from headgate.shed.join.work import Prices
     from headgate.shed.policy import Policy
 

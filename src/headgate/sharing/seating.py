@@ -1,10 +1,8 @@
-"""Tables of partial aggregates, shared by queries: which there are, and which columns of them each query needs.
+"""Seating: which tables of partials there are, and which of them each query takes.
 
 Queries over the same streams and keys share a table where the panes of one fit into those of the other. A query over
-fewer keys takes the table of one over more, whose groups are then merged into its own where windows close: tuples are
-many, and groups are few. A query's filter becomes a condition of its partials, and each condition has a count of its
-tuples, because a group that holds tuples of one query may hold none of another. Where all queries of a table agree on
-the condition it is a plain filter.
+fewer keys takes the table of one over more. The groups of that are merged into its own where windows close: tuples are
+many, and groups are few. Where all queries of a table have the same filter, it is a plain filter.
 
 Queries come and go while there are rows of a table on disk. So what its columns are called, its keys and its panes are
 part of the manifest, and a query that comes later takes the table as it is.
@@ -12,10 +10,8 @@ part of the manifest, and a query that comes later takes the table as it is.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -23,213 +19,23 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from sqlglot import exp
 
-from headgate.aggregates import AggregateFunction, Kept, Merge, Partial, Scaling
+from headgate.aggregates import AggregateFunction, Kept, Partial, Scaling
 from headgate.aggregates.builtin import COUNT_ROWS
 from headgate.bounded.lower import lower
 from headgate.bounded.rollup import WINDOW_ID
-from headgate.errors import StateError
 from headgate.plan.logical.nodes import WINDOW_END, WINDOW_START, Call
-from headgate.plan.logical.spelling import normal
 from headgate.plan.stream.feeds import Feed
 from headgate.plan.stream.stages import Stage
+from headgate.sharing.columns import FeedKeys, Guard, TableColumn, over_stream, tuple_count, word
+from headgate.sharing.layout import another, table_on_disk
+from headgate.sharing.table import Member, Table
 from headgate.shed.estimate.estimators import TOTAL, estimator
 from headgate.shed.estimate.quantiles import Quantile, Quantiles
 from headgate.shed.estimate.sql import Estimated, Estimates
-from headgate.sql.partials import PartialColumn, call_holes
+from headgate.sql.partials import call_holes
 from headgate.sql.text import bound, ddl, position, text
-from headgate.windows import Cut, EqualCut, Number, OnAxis, Sliding, WindowType
 
 _TIMES = (T.TimestampType, T.TimestampNTZType, T.DateType)
-
-
-@dataclass(frozen=True)
-class Guard:
-    """Which tuples a query counts: its filter by feed ("" for none), and what makes a tuple late for it."""
-
-    where: tuple[str, ...]
-    lateness: tuple[object, ...]
-    """Where windows end: a tuple is late for all windows that end at the same places, or for none."""
-    shed: str = ""
-    """The query whose policy says which of them are left out, if it has one that does."""
-
-
-@dataclass(frozen=True)
-class TableColumn:
-    """A partial column: how the tuples of each feed make it, and how it merges."""
-
-    name: str
-    template: str
-    calls: tuple[Call, ...]
-    """The call that the column is for, over the columns of each feed's stream."""
-    attributes: tuple[str, ...]
-    merge: Merge
-    type: T.DataType
-    guard: Guard
-    whole: str = ""
-    """The template where every tuple is taken, if that is another one."""
-
-    @property
-    def meaning(self) -> str:
-        """What it holds: a column of the same meaning can take its place."""
-        sql = "; ".join(self._sql(i, (), "1D", normal) for i in range(len(self.calls)))
-        shed = f" shed for {self.guard.shed}" if self.guard.shed else ""
-        where = tuple(map(normal, self.guard.where))
-        return f"{sql} of {where}{shed} late by {', '.join(map(str, self.guard.lateness))}"
-
-    def sql(self, feed: int, conditions: Sequence[str], weight: str | None = None) -> str:
-        """The Spark aggregate that reduces tuples of a feed to the column, of those that meet the conditions.
-
-        A tuple stands for so many as its weight says, if some are left out.
-        """
-        return self._sql(feed, conditions, weight, str)
-
-    def _sql(self, feed: int, conditions: Sequence[str], weight: str | None, spelling: Callable[[str], str]) -> str:
-        call = self.calls[feed]
-        met = [*([spelling(text(call.where))] if call.where is not None else []), *conditions]
-        holes = call_holes(call, self.attributes[feed], spelling)
-        holes["f"] = f" FILTER (WHERE {' AND '.join(f'({c})' for c in met)})" if met else ""
-        if weight is None:
-            return (self.whole or self.template).format(**holes, w="1D")
-        return self.template.format(**holes, w=weight)
-
-
-@dataclass(frozen=True)
-class FeedKeys:
-    """How a stream comes into a table: its keys and its place on the axis, as Spark SQL over its columns."""
-
-    stream: str
-    keys: tuple[str, ...]
-    place: str
-
-
-@dataclass
-class Member:
-    """A query of a table, with its answers in terms of the table's columns."""
-
-    stage: Stage
-    guard: Guard
-    keys: tuple[str, ...]
-    """The key columns of the table that are the keys of the query, in its order."""
-    finals: dict[str, str] = field(default_factory=dict)
-    """The answer of each bounded call, and the ends of the window, as Spark SQL."""
-    rows: str | None = None
-    """The column that counts its tuples, where not every group of the table has some."""
-    estimates: Estimates | None = None
-    """How its answers are made from a sample, if they are."""
-
-
-@dataclass
-class Table:
-    """Partials of groups and panes of one length, for all queries that can use them.
-
-    The last key of a table of *values* is the value of a holistic call, and its only column the number of times that
-    it occurs, or, in a sample, its columns are the moments of its weights; the only column of a table of *states* holds
-    the states of a user-defined aggregate.
-    """
-
-    number: int
-    feeds: tuple[FeedKeys, ...]
-    key_types: tuple[T.DataType, ...]
-    cut: Cut
-    eager: WindowType | None
-    """With these windows, a tuple is kept once for each window that holds it, and panes are windows."""
-    axis: str
-    """What places are counted on: only panes of the same axis lie before or behind one another."""
-    columns: list[TableColumn] = field(default_factory=list)
-    members: list[Member] = field(default_factory=list)
-    values: tuple[Call, ...] = ()
-    quantiles: Quantiles | None = None
-    """How its values are made into answers, if they come from a sample."""
-    state: Call | None = None
-    known: Mapping[str, str] = field(default_factory=dict)
-    """The columns of its rows on disk: the names by their meanings."""
-    on_disk: bool = False
-    """Whether there may be rows of it, so that its panes have to stay as they are."""
-
-    def layout(self) -> dict[str, Any]:
-        """What has to stay as it is while there are rows of it, as JSON has it."""
-        return {
-            "number": self.number,
-            "feeds": [[f.stream, list(map(normal, f.keys)), f.place] for f in self.feeds],
-            "key_types": [ddl(t) for t in self.key_types],
-            **self._panes_on_disk(),
-            "axis": self.axis,
-            "stages": [m.stage.name for m in self.members],
-            "purpose": self.purpose,
-            "columns": {c.meaning: c.name for c in self.columns},
-        }
-
-    def _panes_on_disk(self) -> dict[str, Any]:
-        """Panes of one length by that; all others by what their cut is called, which the query says anew."""
-        attr, eager = self.members[0].stage.window.attr, self.eager
-        if self.cut.length is None:
-            return {"cut": repr(self.cut), "eager": [eager.per_window, eager.per_slide] if eager else None}
-        length, origin = str(self.cut.length), str(self.cut.start(0))
-        if eager is None or eager.cut.length is None:
-            return {"length": length, "origin": origin, "eager": None}
-        size = str(eager.cut.length * eager.per_window)
-        return {"length": length, "origin": origin, "eager": [size, length, attr]}
-
-    @property
-    def purpose(self) -> str:
-        """What sets it apart from other tables of its stages: the call that it is for, if it is for one only."""
-        calls = self.values or ((self.state,) if self.state is not None else ())
-        return ", ".join(call.name for call in calls)
-
-    @property
-    def keys(self) -> list[str]:
-        """The names of the key columns."""
-        return slots("k", self.key_types)
-
-    @property
-    def partials(self) -> list[PartialColumn]:
-        """Its columns as those that merge them know them."""
-        return [PartialColumn(c.name, c.template, c.merge) for c in self.columns]
-
-    @property
-    def growing(self) -> bool:
-        """Whether its windows begin before all time, so that no pane is ever done with."""
-        return self.members[0].stage.window.growing
-
-    def held(self, place: str) -> str | None:
-        """Whether a tuple is in any of its windows, as SQL; None if each one is."""
-        return self.members[0].stage.window.type.held_sql(place)
-
-    def reads(self, stream: str) -> bool:
-        """Whether tuples of a stream go into it."""
-        return any(feed.stream == stream for feed in self.feeds)
-
-    @property
-    def guards(self) -> list[Guard]:
-        """The different conditions of the queries."""
-        return list(dict.fromkeys(m.guard for m in self.members))
-
-    def spell(self, feeds: Sequence[FeedKeys]) -> None:
-        """Takes the keys in the words of a query that has them: a layout on disk has only their normal form."""
-        said = [{key: key for key in feed.keys} for feed in feeds]
-        both = zip(self.feeds, said, strict=True)
-        self.feeds = tuple(replace(f, keys=tuple(own.get(key, key) for key in f.keys)) for f, own in both)
-
-    def panes(self, window: OnAxis) -> WindowType:
-        """The window of a member in panes of the table; for one that grows, what it grows by."""
-        if self.eager is not None or window.growing or window.type.gaps:
-            return WindowType(self.cut)
-        return window.type.within(self.cut)
-
-
-def slots(prefix: str, types: Sequence[T.DataType]) -> list[str]:
-    """Column names by type, so that tables with the same types have the same columns.
-
-    >>> slots("k", [T.StringType(), T.IntegerType(), T.StringType()])
-    ['k0_string', 'k0_int', 'k1_string']
-    """
-    seen: dict[str, int] = {}
-    names = []
-    for type_ in types:
-        word = _word(type_)
-        names.append(f"{prefix}{seen.setdefault(word, 0)}_{word}")
-        seen[word] += 1
-    return names
 
 
 def shared_tables(
@@ -250,7 +56,7 @@ def shared_tables(
         own = [layout for layout in layouts if stage.name in layout["stages"]]
         _Seat(stage, frames, first, own, shed or {}).take(tables)
     for table in tables:
-        _count_tuples(table)
+        table.count_tuples()
     return tables
 
 
@@ -304,7 +110,7 @@ class _Seat:
             table.cut = shared
         keys = self._keys_in(table)
         if keys is None or (table.on_disk and not self._has_types(table, keys)):
-            raise self._another("the keys")
+            raise another(self.stage.query, "the keys")
         table.spell(self.feeds)
         member = Member(self.stage, self.guard, keys)
         table.members.append(member)
@@ -332,47 +138,17 @@ class _Seat:
         types = dict(zip(table.keys, table.key_types, strict=True))
         return tuple(types[key] for key in keys) == self.key_types
 
-    def _another(self, what: str) -> StateError:
-        return StateError(
-            f"query {self.stage.query}: {what} have other types in the checkpoint than now, as a column of its streams"
-            " does: give that its old type, or let the query begin anew, flow.query(..., anew=True)"
-        )
-
     def _table(
         self, tables: Sequence[Table], feeds: tuple[FeedKeys, ...], types: tuple[T.DataType, ...], purpose: str
     ) -> Table:
         if purpose in self._layouts:
-            return self._on_disk(self._layouts[purpose], feeds)
+            return table_on_disk(self._layouts[purpose], feeds, self.stage)
         number = self._first + sum(not table.on_disk for table in tables)
         timed = isinstance(self.tuples.schema[self.window.attr].dataType, _TIMES)
         axis = "time" if timed else f"{feeds[0].stream}.{self.attributes[0]}"
         if self.window.growing:
             axis = f"{axis} of table {number}"  # What it has come to decides which of its windows there are.
         return Table(number, feeds, types, self.cut, self.eager, axis)
-
-    def _on_disk(self, layout: Mapping[str, Any], feeds: Sequence[FeedKeys]) -> Table:
-        """The table with such a layout, without any member yet; how places are worked out may have changed since."""
-        table = _on_disk(layout, *self._panes_on_disk(layout))
-        if [feed.stream for feed in table.feeds] != [feed.stream for feed in feeds]:
-            raise self._another("the streams")
-        places = [replace(old, place=new.place) for old, new in zip(table.feeds, feeds, strict=True)]
-        return replace(table, feeds=tuple(places))
-
-    def _panes_on_disk(self, layout: Mapping[str, Any]) -> tuple[Cut, WindowType | None]:
-        """How a table on disk is cut into panes."""
-        eager, own = layout["eager"], self.window.type
-        if "cut" not in layout:
-            origin = _number(layout["origin"])
-            window = Sliding(_number(eager[0]), _number(eager[1]), eager[2], origin).type if eager else None
-            return EqualCut(_number(layout["length"]), origin), window
-        cut = next((c for c in (own.cut, own.slides, own.cut.made_of[0]) if repr(c) == layout["cut"]), None)
-        if cut is None:
-            raise StateError(
-                f"query {self.stage.query}: its panes are {layout['cut']} in the checkpoint, and now they are"
-                f" {own.cut}: register the window type as it was, or let the query begin anew, flow.query(...,"
-                " anew=True)"
-            )
-        return cut, WindowType(own.cut, *eager) if eager else None
 
     def _fits(self, table: Table) -> bool:
         keys = self._keys_in(table)
@@ -449,9 +225,9 @@ class _Seat:
         for known in table.columns:
             if known.guard == self.guard and known.meaning == wanted.meaning:
                 return known
-        named = _named(table, wanted)
-        if wanted.meaning in table.known and not named.name.endswith(f"_{_word(type_)}"):
-            raise self._another("its values")
+        named = table.named(wanted)
+        if wanted.meaning in table.known and not named.name.endswith(f"_{word(type_)}"):
+            raise another(self.stage.query, "its values")
         table.columns.append(named)
         return table.columns[-1]
 
@@ -478,7 +254,7 @@ class _Seat:
         table.values = tuple(calls)
         table.members.append(Member(self.stage, self._guard(where), tuple(table.keys[:-1])))
         if self._confidence is None:
-            table.columns.append(_named(table, _count(self.guard, len(feeds))))
+            table.columns.append(table.named(tuple_count(self.guard, len(feeds))))
         else:
             table.quantiles = self._weighted(table, calls, self._confidence)
         return table
@@ -515,56 +291,3 @@ def _attribute(feed: Feed, attribute: str) -> str:
     column = feed.columns[attribute]
     assert isinstance(column, exp.Column), "only a column that is passed on as it is progresses"
     return column.name
-
-
-def over_stream(call: Call, feed: Feed) -> Call:
-    """A call in terms of the stream's columns."""
-    where = feed.of(call.where) if call.where is not None else None
-    return replace(call, arguments=tuple(feed.of(a) for a in call.arguments), where=where)
-
-
-def _count_tuples(table: Table) -> None:
-    """Each query has to know whether a group holds any tuple of its own: others may come to share the table."""
-    if table.state is not None or table.values:
-        return
-    for member in table.members:
-        count = _count(member.guard, len(table.feeds))
-        known = next((c for c in table.columns if c.meaning == count.meaning), None)
-        if known is None:
-            table.columns.append(known := _named(table, count))
-        member.rows = known.name
-
-
-def _count(guard: Guard, feeds: int) -> TableColumn:
-    """The number of tuples that meet a condition."""
-    calls = tuple(Call("", COUNT_ROWS) for _ in range(feeds))
-    return TableColumn("", "count(*){f}", calls, ("",) * feeds, Merge.SUM, T.LongType(), guard)
-
-
-def _named(table: Table, column: TableColumn) -> TableColumn:
-    """The column under its name on disk, or else under the next that is free: it merges the same way in all tables."""
-    if column.meaning in table.known:
-        return replace(column, name=table.known[column.meaning])
-    taken = {*table.known.values(), *(c.name for c in table.columns)}
-    number = 0
-    while (name := f"{column.merge.value}{number}_{_word(column.type)}") in taken:
-        number += 1
-    return replace(column, name=name)
-
-
-def _on_disk(layout: Mapping[str, Any], cut: Cut, eager: WindowType | None) -> Table:
-    """A table by its layout, without any member yet."""
-    feeds = tuple(FeedKeys(stream, tuple(keys), place) for stream, keys, place in layout["feeds"])
-    types = tuple(T._parse_datatype_string(t) for t in layout["key_types"])
-    table = Table(layout["number"], feeds, types, cut, eager, layout["axis"])
-    table.known, table.on_disk = dict(layout["columns"]), True
-    return table
-
-
-def _number(text_: str) -> Number:
-    number = Fraction(text_)
-    return int(number) if number.denominator == 1 else number
-
-
-def _word(type_: T.DataType) -> str:
-    return re.sub(r"\W+", "_", type_.simpleString(), flags=re.ASCII).strip("_")
