@@ -34,11 +34,11 @@ class Member:
 
 @dataclass
 class Table:
-    """Partials of groups and panes of one length, for all queries that can use them.
+    """Partials of groups and panes of one cut, for all queries that can use them.
 
-    The last key of a table of *values* is the value of a holistic call, and its only column the number of times that
-    it occurs, or, in a sample, its columns are the moments of its weights; the only column of a table of *states* holds
-    the states of a user-defined aggregate.
+    A table of *values* is for calls that need each value. Its last key is the value, and its only column says how often
+    the value occurs; from a sample, its columns are the moments of the weights. A table of *states* is for one
+    aggregate in Python, and its only column holds the states.
     """
 
     number: int
@@ -48,7 +48,7 @@ class Table:
     eager: WindowType | None
     """With these windows, a tuple is kept once for each window that holds it, and panes are windows."""
     axis: str
-    """What places are counted on: only panes of the same axis lie before or behind one another."""
+    """What places are counted on: only panes of one axis come before or after one another."""
     columns: list[TableColumn] = field(default_factory=list)
     members: list[Member] = field(default_factory=list)
     values: tuple[Call, ...] = ()

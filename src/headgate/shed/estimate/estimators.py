@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.aggregates import AggregateFunction, Merge, Partial, Scaling, builtin
+from headgate.aggregates import AggregateFunction, Merge, Partial, Scaling, aggregate_named
 from headgate.errors import FlowError
 from headgate.plan.logical import render as words
 from headgate.plan.stream.stages import Continuous, Stage
@@ -75,7 +75,7 @@ def samplable(name: str, distinct: bool = False) -> bool:
     >>> samplable("sum"), samplable("count", distinct=True), samplable("mode")
     (True, False, False)
     """
-    function = builtin(name)
+    function = aggregate_named(name)
     return function is not None and function.scaling is not None and not distinct
 
 
@@ -91,7 +91,7 @@ def check_estimated(query: Continuous, join: Stage | None = None) -> None:
     if aggregate is None:
         return
     for call in aggregate.calls:
-        if call.function.scaling is None or call.distinct:
+        if not samplable(call.function.name, call.distinct):
             asked = words.call(call, aggregate.input)
             raise FlowError(f"{what}: there is no rule by which {asked} follows from a sample; {otherwise}")
 
