@@ -1,9 +1,10 @@
 """A window type from outside: calendar months, which are not of one length, written with public names only."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
@@ -20,11 +21,10 @@ SPARK = "SELECT k, sum(v) AS s, date_trunc('MONTH', ts) AS window_start FROM {S}
 
 class Months(hg.Cut):  # In UTC, numbered from January 1970.
     def pane(self, place: Any) -> int:
-        at = datetime.fromtimestamp(place // 1_000_000, UTC)
-        return (at.year - 1970) * 12 + at.month - 1
+        return int(np.datetime64(int(place), "us").astype("datetime64[M]").astype(int))
 
     def start(self, pane: int) -> int:
-        return int(datetime(1970 + pane // 12, pane % 12 + 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
+        return int(np.datetime64(pane, "M").astype("datetime64[us]").astype(int))
 
     def pane_sql(self, place: str) -> str:
         date = f"date_from_unix_date(CAST(({place} - pmod({place}, {DAY}L)) div {DAY}L AS INT))"
