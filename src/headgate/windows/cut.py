@@ -181,6 +181,9 @@ class Every(Cut):
     def __init__(self, of: Cut, count: int) -> None:
         self.of, self.count, self.needs_time = of, count, of.needs_time
 
+    def __repr__(self) -> str:
+        return f"{self.count} x {self.of!r}"
+
     @property
     def made_of(self) -> tuple[Cut, int]:
         return self.of, self.count

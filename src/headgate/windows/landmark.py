@@ -42,6 +42,10 @@ class Landmark(OnAxis):
         """The slide, which leaves no rest."""
         return self.slide, self.slide * 0
 
+    @property
+    def as_sliding(self) -> None:
+        """None: each window is longer than the one before."""
+
     def __str__(self) -> str:
         """Give the specification as the language writes it.
 

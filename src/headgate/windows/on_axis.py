@@ -58,6 +58,11 @@ class OnAxis(ABC):
         """Which places windows end at: windows on one axis with equal `ends` have the same."""
 
     @property
+    @abstractmethod
+    def as_sliding(self) -> Sliding | None:
+        """The same windows by range and slide, if all have one length."""
+
+    @property
     def attribute(self) -> str:
         """The attribute that windows are over."""
         return self.attr
@@ -82,17 +87,6 @@ class OnAxis(ABC):
         """The same windows over the stream as a whole, without a partition."""
         changed: Any = self
         return replace(changed, partition=()) if self.partition else self
-
-    @property
-    def as_sliding(self) -> Sliding | None:
-        """The same windows by range and slide, if all have one length."""
-        from headgate.windows.sliding import Sliding
-
-        length, type_ = self.type.cut.length, self.type
-        if length is None or type_.growing:
-            return None
-        size, slide = length * type_.per_window, length * type_.per_slide
-        return Sliding(size, slide, self.attr, type_.cut.start(0), self.partition)
 
     @property
     def category(self) -> Category:
