@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from headgate.aggregates import register_aggregate
+from headgate.aggregates import AggregateFunction as Aggregate
+from headgate.aggregates import Merge, Partial, register_aggregate
 from headgate.errors import (
     AggregateTypeError,
     BindError,
@@ -20,12 +21,14 @@ from headgate.lang import select, stream, union, window
 from headgate.observe import events
 from headgate.observe.events import BatchReport
 from headgate.observe.listeners import Listener
+from headgate.plan.logical.window_functions import register_window
 from headgate.progress import Needs, ProgressRule, Seen, progress
 from headgate.shed import losses
 from headgate.shed.builtin import estimate, exact, sample, subset
 from headgate.shed.controller import overload
 from headgate.shed.policy import Policy, Situation
 from headgate.shed.shape import QueryShape
+from headgate.windows import Cut, WindowType
 
 if TYPE_CHECKING:
     from headgate.api.evaluate import evaluate, table
@@ -37,15 +40,19 @@ if TYPE_CHECKING:
     from headgate.connect.source import Source
 
 __all__ = [
+    "Aggregate",
     "AggregateTypeError",
     "BatchReport",
     "BindError",
+    "Cut",
     "Error",
     "Flow",
     "FlowError",
     "Listener",
+    "Merge",
     "Needs",
     "ParseError",
+    "Partial",
     "Policy",
     "ProgressError",
     "Run",
@@ -59,6 +66,7 @@ __all__ = [
     "SourceError",
     "StateError",
     "WindowError",
+    "WindowType",
     "losses",
     "estimate",
     "evaluate",
@@ -67,6 +75,7 @@ __all__ = [
     "overload",
     "progress",
     "register_aggregate",
+    "register_window",
     "sample",
     "select",
     "session",

@@ -9,7 +9,9 @@ import pytest
 from headgate.lang import parse_query
 from headgate.plan import Catalog, Field, Source, bind
 from headgate.plan.stream.stages import continuous
-from headgate.sharing.tables import Table, shared_tables
+from headgate.sharing.layout import layout as layout_of
+from headgate.sharing.seating import shared_tables
+from headgate.sharing.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,12 +98,12 @@ def test_what_is_on_disk_stays_as_it_is(spark: SparkSession) -> None:
     ]
     frames = {"Main": spark.createDataFrame([], SCHEMA)}
     (before,) = shared_tables([plan.stages[-1] for plan in plans], frames)
-    layout = {**before.layout(), "stages": ["q1"]}
+    layout = {**layout_of(before), "stages": ["q1"]}
     added = [continuous(f"q{i}", bind(parse_query(sql), Catalog([MAIN]))) for i, sql in enumerate([fine, sums], 3)]
     stages = [plan.stages[-1] for plan in (*added, plans[1])]
     kept, apart = shared_tables(stages, frames, 1, [layout])
     # The table keeps its keys and panes for the query that stays; finer panes do not fit any more.
-    assert (kept.number, kept.keys, kept.length) == (0, before.keys, before.length)
+    assert (kept.number, kept.keys, kept.cut) == (0, before.keys, before.cut)
     assert [m.stage.name for m in kept.members] == ["q1", "q4"]
     assert [m.stage.name for m in apart.members] == ["q3"]
     assert apart.number == 1

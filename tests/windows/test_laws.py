@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.windows import Landmark, Number, Panes, Sliding, TupleSlide, Window
+from headgate.windows import Called, Cut, Landmark, Number, Sliding, TupleSlide, Window, WindowType
 
 if TYPE_CHECKING:
     from random import Random
@@ -50,7 +50,8 @@ def streams(draw: st.DrawFn, values: st.SearchStrategy[Number], length: Number) 
 @st.composite
 def windows_with_streams(draw: st.DrawFn, kind: str) -> tuple[Window, Stream]:
     """Give a specification of a kind and a stream on its scale."""
-    lengths, values = draw(scales)
+    # The panes of a cut from outside are short, and those that grow are listed one by one.
+    lengths, values = SMALL if kind == "called" else draw(scales)
     rows, row_origins = st.integers(1, 5), st.integers(-3, 3)
     length = draw(lengths)
     tuples = draw(streams(values, length))
@@ -64,12 +65,32 @@ def windows_with_streams(draw: st.DrawFn, kind: str) -> tuple[Window, Stream]:
             return Landmark(length, "v", draw(st.just(0) | values), partition), tuples
         case "landmark rows":
             return Landmark(draw(rows), "row_num", draw(row_origins), partition), tuples
+        case "called":
+            growing = draw(st.booleans())
+            type_ = WindowType(Uneven(), growing=True) if growing else WindowType(Uneven(), draw(rows), draw(rows))
+            return Called("uneven(v)", type_.coarsest, "v", partition), tuples
         case _:
             order: Literal["row_num", "rank"] = draw(st.sampled_from(["row_num", "rank"]))
             return TupleSlide(length, "v", draw(rows), order), tuples
 
 
-every_kind = pytest.mark.parametrize("kind", ["sliding", "rows", "landmark", "landmark rows", "tuples"])
+every_kind = pytest.mark.parametrize("kind", ["sliding", "rows", "landmark", "landmark rows", "called", "tuples"])
+
+
+class Uneven(Cut):
+    """Panes of three and of seven in turns."""
+
+    def pane(self, place: Number) -> int:
+        return place // 10 * 2 + (place % 10 >= 3)
+
+    def start(self, pane: int) -> Number:
+        return pane // 2 * 10 + (3 if pane % 2 else 0)
+
+    def pane_sql(self, place: str) -> str:
+        return f"floor({place} / 10) * 2 + CAST(pmod({place}, 10L) >= 3 AS INT)"
+
+    def start_sql(self, pane: str) -> str:
+        return f"floor({pane} / 2) * 10 + pmod({pane}, 2L) * 3"
 
 
 @st.composite
@@ -121,9 +142,11 @@ def test_a_tuple_is_left_out_only_without_a_value_or_in_a_gap(kind: str, data: s
             case TupleSlide():
                 value = t["v"]
                 assert (value in window.wids(t, tuples)) == (value in window.windows(tuples))
-            case Sliding(attr=attr) | Landmark(attr=attr) if t[attr] is None:
+            case Sliding(attr=attr) | Landmark(attr=attr) | Called(attr=attr) if t[attr] is None:
                 assert window.wids(t, tuples) == []
             case Sliding(range=length, slide=slide) if length < slide:
+                assert len(window.wids(t, tuples)) <= 1
+            case Called(type=type_) if type_.gaps:
                 assert len(window.wids(t, tuples)) <= 1
             case _:
                 assert window.wids(t, tuples)
@@ -134,23 +157,23 @@ def test_the_windows_of_the_pane_of_a_value_are_the_windows_of_the_value(
     case: tuple[Sliding, Number],
 ) -> None:
     window, value = case
-    panes = Panes.of(window)
+    panes = window.type
     assert list(panes.windows(panes.pane(value))) == list(window.wid_range(value))
 
 
 @given(slidings_with_values())
 def test_a_value_lies_within_its_pane(case: tuple[Sliding, Number]) -> None:
     window, value = case
-    panes = Panes.of(window)
+    panes = window.type
     pane = panes.pane(value)
     assert panes.start(pane) <= value < panes.start(pane + 1)
-    assert panes.start(pane + 1) - panes.start(pane) == panes.length
+    assert panes.start(pane + 1) - panes.start(pane) == panes.cut.length
 
 
 @given(slidings_with_values(), st.integers(-20, 20))
 def test_the_panes_of_a_window_cover_it_and_no_more(case: tuple[Sliding, Number], k: int) -> None:
     window, _ = case
-    panes = Panes.of(window)
+    panes = window.type
     mine = panes.panes(k)
     assert (panes.start(mine.start), panes.start(mine.stop)) == window.bounds(k)
     assert all(k in panes.windows(pane) for pane in (mine.start, mine.stop - 1))
@@ -162,7 +185,7 @@ def test_the_tuples_of_the_panes_are_the_extent_of_the_window(
     case: tuple[Sliding, Number], data: st.DataObject
 ) -> None:
     window, value = case
-    panes = Panes.of(window)
+    panes = window.type
     near = st.fractions(value - 3 * window.range, value + 3 * window.range)
     tuples = [{"v": v} for v in data.draw(st.lists(near, max_size=10))]
     for k in window.windows(tuples):

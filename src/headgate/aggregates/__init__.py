@@ -1,18 +1,20 @@
 """Aggregates: partial, merge, final, and the properties that the planner needs."""
 
+from headgate.aggregates.aggregator import Aggregator
 from headgate.aggregates.builtin import builtin
-from headgate.aggregates.function import AggregateFunction, Domain, Merge, Partial
-from headgate.aggregates.user import Aggregator, UserAggregate, aggregate_names, register_aggregate, user_aggregate
+from headgate.aggregates.function import AggregateFunction, Domain, Kept, Merge, Partial, Scaling
+from headgate.aggregates.registry import aggregate_named, aggregate_names, register_aggregate
 
 __all__ = [
     "AggregateFunction",
     "Aggregator",
     "Domain",
+    "Kept",
     "Merge",
     "Partial",
-    "UserAggregate",
+    "Scaling",
+    "aggregate_named",
     "aggregate_names",
     "builtin",
     "register_aggregate",
-    "user_aggregate",
 ]

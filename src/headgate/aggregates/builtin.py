@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.aggregates.function import AggregateFunction, Domain, Merge, Partial
+from headgate.aggregates.function import AggregateFunction, Domain, Merge, Partial, Scaling
 
 _ROWS = Partial("n", "count(*){f}", Merge.SUM)
 _COUNT = Partial("n", "count({x}){f}", Merge.SUM)
@@ -18,13 +18,13 @@ _VAR_SAMP = "CASE WHEN {m}.n > 1 THEN {m}.m2 / ({m}.n - 1) END"
 
 
 def _extreme(name: str, merge: Merge, domain: Domain = Domain.ORDERED) -> AggregateFunction:
-    return AggregateFunction(
-        name, domain, 1, (Partial("m", f"{merge.value}({{x}}){{f}}", merge),), "{m}", differential=False
-    )
+    scaling = Scaling.LEAST if merge is Merge.MIN else Scaling.GREATEST
+    partial = Partial("m", f"{merge.value}({{x}}){{f}}", merge)
+    return AggregateFunction(name, domain, 1, (partial,), "{m}", differential=False, scaling=scaling)
 
 
 def _spread(name: str, final: str) -> AggregateFunction:
-    return AggregateFunction(name, Domain.NUMERIC, 1, (_MOMENTS,), final, differential=True)
+    return AggregateFunction(name, Domain.NUMERIC, 1, (_MOMENTS,), final, differential=True, scaling=Scaling.SPREAD)
 
 
 def _by(name: str, merge: Merge, order: str, arity: int) -> AggregateFunction:
@@ -34,8 +34,8 @@ def _by(name: str, merge: Merge, order: str, arity: int) -> AggregateFunction:
     return AggregateFunction(name, Domain.ANY, arity, (partial,), "{b}.v", differential=False)
 
 
-COUNT_ROWS = AggregateFunction("count", Domain.ANY, 0, (_ROWS,), "{n}", differential=True)
-COUNT = AggregateFunction("count", Domain.ANY, 1, (_COUNT,), "{n}", differential=True)
+COUNT_ROWS = AggregateFunction("count", Domain.ANY, 0, (_ROWS,), "{n}", differential=True, scaling=Scaling.COUNT)
+COUNT = AggregateFunction("count", Domain.ANY, 1, (_COUNT,), "{n}", differential=True, scaling=Scaling.COUNT)
 SUM = AggregateFunction(
     "sum",
     Domain.NUMERIC,
@@ -44,6 +44,7 @@ SUM = AggregateFunction(
     "{s}",
     differential=True,
     native="sum({x})",
+    scaling=Scaling.SUM,
 )
 AVG = AggregateFunction(
     "avg",
@@ -53,6 +54,7 @@ AVG = AggregateFunction(
     "try_divide({s}, {n})",
     differential=True,
     native="avg({x})",
+    scaling=Scaling.MEAN,
 )
 AVG_DOUBLE = AggregateFunction(
     "avg",
@@ -62,6 +64,7 @@ AVG_DOUBLE = AggregateFunction(
     (Partial("s", "sum(CAST({x} AS DOUBLE)){f}", Merge.SUM), _COUNT),
     "try_divide({s}, {n})",
     differential=True,
+    scaling=Scaling.MEAN,
 )
 MIN = _extreme("min", Merge.MIN)
 MAX = _extreme("max", Merge.MAX)
@@ -83,6 +86,7 @@ MEDIAN = AggregateFunction(
     "percentile({x}, 0.5D, {n})",
     differential=True,
     direct="percentile({d}{x}, 0.5D){f}",
+    scaling=Scaling.RANK,
 )
 QUANTILE = AggregateFunction(
     "quantile",
@@ -93,6 +97,7 @@ QUANTILE = AggregateFunction(
     differential=True,
     direct="percentile({d}{x}, {p}){f}",
     parameters=1,
+    scaling=Scaling.RANK,
 )
 MODE = AggregateFunction(
     "mode",

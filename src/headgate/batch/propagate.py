@@ -13,12 +13,13 @@ from headgate.plan.logical.nodes import ROW_NUM, Aggregate, Distinct
 from headgate.progress import Punctuation, Reached, closed, furthest, joined_up, opened, reached
 from headgate.progress.closing import Box, Closing
 from headgate.progress.place import read, written
-from headgate.windows import Landmark, Sliding
+from headgate.windows.arithmetic import exact
 
 if TYPE_CHECKING:
     from headgate.incremental.levels import Level
     from headgate.plan.stream.stages import Stage
     from headgate.protocol.manifest import Manifest
+    from headgate.windows import OnAxis
 
 #: Punctuation by attribute.
 Places = dict[str, Punctuation]
@@ -50,7 +51,7 @@ def closed_windows(level: Level, manifest: Manifest, punctuated: Punctuated) -> 
         below = reached(stage.aggregate.input, punctuated.streams, frozenset(punctuated.idle))
         p = below.on(stage.window.attr)
         last, span = closed(stage.window, p), manifest.state.span(level.depth, level.axis(name))
-        if isinstance(stage.window, Landmark):
+        if stage.window.growing:
             # It has windows up to the last tuple of its streams, and not one more until there is a later tuple.
             newest = _newest(level, stage, manifest, span)
             last = None if last is None or newest is None else min(last, _window_of(newest, stage.window))
@@ -92,11 +93,10 @@ def closings(
         span = manifest.state.span(level.depth, level.axis(name))
         if last == before or span is None:
             continue
-        reach_back = float(window.range) if isinstance(window, Sliding) else 0.0
-        first = _window_of(span[0] - reach_back, window)
+        first = window.first_wid(exact(span[0]))
         first = first if before is None else max(first, before + 1)
         first = max(first, manifest.windows.first.get(name, first))
-        last = last if isinstance(window, Landmark) else min(last, _window_of(span[1], window) + 1)
+        last = last if window.growing else min(last, _window_of(span[1], window) + 1)
         if first <= last:
             found[name] = Closing(first, last)
     return found
@@ -150,6 +150,6 @@ def written_places(places: Places) -> dict[str, Any]:
     return {attribute: written(p) for attribute, p in places.items()}
 
 
-def _window_of(place: float, window: Any) -> int:
+def _window_of(place: float, window: OnAxis) -> int:
     """The last window that begins at this place or before."""
-    return math.floor((place - float(window.origin)) / float(window.slide))
+    return window.type.begun_at(exact(place))

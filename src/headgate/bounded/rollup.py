@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from headgate.sql.partials import Additive, PartialColumn, merge, merged
 from headgate.sql.text import floor_div
-from headgate.windows import Panes
+from headgate.windows import WindowType
 
 PANE, WINDOW_ID = "_hg_pane", "_hg_wid"
 _BLOCK, _STRETCH, _BEFORE, _AFTER = "_hg_block", "_hg_stretch", "_hg_before", "_hg_after"
@@ -33,7 +33,7 @@ _SHORTEST = 4096
 
 
 def roll_up(
-    panes: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], spec: Panes, running: bool, cut: bool
+    panes: DataFrame, keys: Sequence[str], columns: Sequence[PartialColumn], spec: WindowType, running: bool, cut: bool
 ) -> DataFrame:
     """The partials of every window that holds a tuple, as (keys, _hg_wid, columns), from those of its panes.
 
@@ -97,7 +97,9 @@ def _rest(name: str, block: WindowSpec, ahead: WindowSpec) -> Column:
     return F.when(left > 0, F.sum(name).over(block) - F.coalesce(F.sum(name).over(before), F.lit(0)))
 
 
-def _windows(ends: DataFrame, group: Sequence[str], additive: Additive, spec: Panes, stretch: int | None) -> DataFrame:
+def _windows(
+    ends: DataFrame, group: Sequence[str], additive: Additive, spec: WindowType, stretch: int | None
+) -> DataFrame:
     """For each window the prefix and the suffix that make it up, as (group, _hg_wid, parts)."""
     size = f"{spec.per_window}L"
     # The pane that a window begins with, first and last. A window that is a whole block is a prefix only.

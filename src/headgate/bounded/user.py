@@ -14,7 +14,7 @@ from pyspark.sql.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType
 
-from headgate.aggregates import Aggregator, UserAggregate
+from headgate.aggregates import AggregateFunction, Aggregator
 from headgate.spark.pickled import pickled
 from headgate.sql.text import text
 
@@ -31,7 +31,7 @@ def collected(call: Call) -> str:
     return f"collect_list(struct({fields or '1 AS a0'})){where}"
 
 
-def folded(function: UserAggregate, tuples: str, arity: int) -> Column:
+def folded(function: AggregateFunction, tuples: str, arity: int) -> Column:
     """The answer over a column of collected tuples."""
     packed = pickled(function.aggregator)
 
@@ -42,7 +42,7 @@ def folded(function: UserAggregate, tuples: str, arity: int) -> Column:
     return _arrow(answers, function.returns)(F.col(tuples))
 
 
-def state(function: UserAggregate, tuples: str, arity: int) -> Column:
+def state(function: AggregateFunction, tuples: str, arity: int) -> Column:
     """The pickled state over a column of collected tuples."""
     packed = pickled(function.aggregator)
 
@@ -53,7 +53,7 @@ def state(function: UserAggregate, tuples: str, arity: int) -> Column:
     return _arrow(states, "binary")(F.col(tuples))
 
 
-def merged_states(function: UserAggregate, states: str) -> Column:
+def merged_states(function: AggregateFunction, states: str) -> Column:
     """The answer over a column of lists of states."""
     packed = pickled(function.aggregator)
 

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
-from headgate.aggregates import Merge, UserAggregate
+from headgate.aggregates import Merge
 from headgate.bounded import user
 from headgate.bounded.aggregate import joined, over_values
 from headgate.bounded.landmark import LAST, accumulate
@@ -28,13 +28,13 @@ from headgate.plan.logical.nodes import SAMPLING_RATE, Aggregate
 from headgate.plan.stream.feeds import Feed
 from headgate.progress import Punctuation
 from headgate.progress.closing import Box, Closing
-from headgate.sharing.tables import Member, Table
+from headgate.sharing.table import Member, Table
 from headgate.shed.estimate.limits import OF, TOP, Limits, for_each, with_steps
 from headgate.shed.estimate.sql import high, low, outlook, plain_calls
 from headgate.shed.fate import Fate
 from headgate.sql.partials import ROWS, Additive, PartialColumn, merge, merging
 from headgate.sql.text import THESE, Name, ddl, floor_div, moving, position, queried, stacked, text
-from headgate.windows import Panes
+from headgate.windows import WindowType
 
 _SPEC = "_hg_spec"
 #: From this many panes on that all closing windows hold, they are merged first, which costs a shuffle.
@@ -69,7 +69,7 @@ class _Kind:
     """Closing windows over one table that are answered from the same rows: of the same panes and the same keys."""
 
     table: int
-    panes: Panes
+    panes: WindowType
     closing: Closing
     keys: tuple[str, ...]
     growing: bool = False
@@ -344,13 +344,11 @@ def _with_extra(
     keys, names = list(member.keys), [*map(Name, member.keys)]
     over = _pass(extra, extra.members, closings)
     if extra.state is not None:
-        function = extra.state.function
-        assert isinstance(function, UserAggregate)
         held = f"(SELECT {', '.join([TABLE, *extra.keys, PANE, STATE])} FROM {THESE} WHERE {_held(over)})"
         collected = {"_hg_states": f"collect_list({STATE})"}
         grouped = _grouped([*extra.keys, WINDOW_ID], collected, f"({_in_windows(held, over, [STATE])})")
         lists = queried(state, grouped)
-        answer = user.merged_states(function, "_hg_states").alias(extra.state.name)
+        answer = user.merged_states(extra.state.function, "_hg_states").alias(extra.state.name)
         return joined(windows, lists.select(*_renamed(extra.keys, keys), WINDOW_ID, answer), names)
     merged = _merged(state, over)
     if extra.quantiles is not None:

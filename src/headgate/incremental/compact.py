@@ -14,7 +14,7 @@ from headgate.sql.text import moving, stacked
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from headgate.sharing.tables import Table
+    from headgate.sharing.table import Table
 
 
 def compacted(state: DataFrame, tables: Sequence[Table], first: Mapping[int, int]) -> DataFrame:

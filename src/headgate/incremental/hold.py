@@ -129,7 +129,8 @@ class HeldByTuple(HeldInRange):
     @property
     def window(self) -> TupleSlide:
         """The window of the aggregate."""
-        assert isinstance(self.node.window, TupleSlide)
+        assert self.node.window is not None
+        assert self.node.window.by == "tuple"
         return self.node.window
 
     @property
@@ -164,8 +165,11 @@ class HeldByPartition(_Holding):
     @property
     def window(self) -> Sliding:
         """The window of the aggregate."""
-        assert isinstance(self.node.window, Sliding)
-        return self.node.window
+        sliding = (
+            self.node.window.as_sliding if self.node.window is not None and self.node.window.by == "axis" else None
+        )
+        assert sliding is not None, "only windows of one length are over the rows of partitions"
+        return sliding
 
     @property
     def attributes(self) -> list[str]:
@@ -224,7 +228,7 @@ def held(node: Aggregate | Distinct) -> Held:
     """What is kept of the tuples of such an operator."""
     if isinstance(node, Distinct):
         return HeldByKey(node)
-    return HeldByTuple(node) if isinstance(node.window, TupleSlide) else HeldByPartition(node)
+    return HeldByTuple(node) if node.window is not None and node.window.by == "tuple" else HeldByPartition(node)
 
 
 def _source(node: Aggregate) -> Source:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.incremental.reduce import Watch, ingested, kept_columns, partial_rows
 from headgate.plan.stream.stages import origins
-from headgate.sharing.tables import Table, shared_tables
+from headgate.sharing.seating import shared_tables
+from headgate.sharing.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,7 +76,8 @@ class Level:
     @cached_property
     def longest_pane(self) -> dict[str, float]:
         """The length of the longest pane on each axis."""
-        return {axis: max(float(t.length) for t in self.tables if t.axis == axis) for axis in self.axes}
+        lengths = [(t.axis, float(t.cut.start(1) - t.cut.start(0))) for t in self.tables]
+        return {axis: max(length for a, length in lengths if a == axis) for axis in self.axes}
 
     def reduces(self, stream: str) -> bool:
         """Whether tuples of a stream go into a table."""

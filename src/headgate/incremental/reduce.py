@@ -17,16 +17,15 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headgate.aggregates import UserAggregate
 from headgate.bounded import user
 from headgate.plan.logical.nodes import ROW_NUM
-from headgate.sharing.tables import Guard, Member, Table, over_stream
+from headgate.sharing.columns import Guard, over_stream
+from headgate.sharing.table import Member, Table
 from headgate.shed.estimate.sql import EVERYTHING, TAKEN_AT, Sampling, taken
 from headgate.sql.text import (
     THESE,
     Name,
     ddl,
-    floor_div,
     listed,
     literal,
     own,
@@ -38,7 +37,8 @@ from headgate.sql.text import (
 from headgate.windows import Number
 
 TABLE, PANE = "_hg_table", "_hg_pane"
-_START, _AT = "_hg_start", "_hg_at"
+#: What tells the pane of a tuple from others, and where that begins.
+_KEY, _AT = "_hg_start", "_hg_at"
 _FIGURE = "_hg_figure_"
 #: How far each group of a stream got, for the rules that ask: rows of no table.
 NO_TABLE, GROUP, GROUP_FIGURES = -1, "_hg_group", ("rows", "highest", "punctuated")
@@ -268,7 +268,7 @@ def _reduced(
     sampling: Sampling,
 ) -> DataFrame:
     """The partial rows that the tuples of a feed make, with the figures of the stream where they are carried along."""
-    feed, gaps = table.feeds[i], table.gaps
+    feed = table.feeds[i]
     conditions: dict[Guard, list[str]] = {}
     for m in table.members:
         met = _conditions(m.guard.where[i], feed.place, late.get(m.stage.name))
@@ -282,12 +282,10 @@ def _reduced(
     counts = _any_of(conditions.values())
     if (good := watch.is_good(df)) is not None:
         counts.append(good)
-    if gaps is not None:
-        offset = f"pmod({feed.place} - {literal(gaps.origin)}, {literal(gaps.slide)})"
-        counts.append(f"{offset} < {literal(gaps.range)}")
+    if (held := table.held(feed.place)) is not None:
+        counts.append(held)
     keys = dict(zip(table.keys, feed.keys, strict=True))
-    length, since_origin = literal(table.length), _less(feed.place, table.origin)
-    start = f"{feed.place} - pmod({since_origin}, {length})"
+    pane = table.cut.key_sql(feed.place)
     where = "true"
     if not carries:
         where = " AND ".join(dict.fromkeys([*counts, f"({feed.place}) IS NOT NULL"]))
@@ -295,17 +293,16 @@ def _reduced(
         # The tuples that no query counts are looked at as well: they are one group without a pane.
         counted = " AND ".join(counts)
         keys = {name: f"CASE WHEN {counted} THEN {sql} END" for name, sql in keys.items()}
-        start = f"CASE WHEN {counted} THEN {start} END"
-    placed, tuples = {**keys, _START: start}, f"{source} WHERE {where}"
+        pane = f"CASE WHEN {counted} THEN {pane} END"
+    placed, tuples = {**keys, _KEY: pane}, f"{source} WHERE {where}"
     if table.eager is not None:
         # A row for each window, a step earlier than the grouping: under names that no column of the stream has. By the
         # numbers of windows, as Spark makes no sequence of what is not whole.
-        first = f"{floor_div(f'{since_origin} - {literal(table.eager.range)}', table.length)} + 1"
-        window = f"explode(sequence({first}, {floor_div(since_origin, table.length)}))"
-        before = {own(f"group {name}"): window if name == _START else sql for name, sql in placed.items()}
+        first, last = table.eager.holding_sql(feed.place)
+        window = f"explode(sequence({first}, {last}))"
+        before = {own(f"group {name}"): window if name == _KEY else sql for name, sql in placed.items()}
         tuples = f"(SELECT *, {listed(before)} FROM {tuples})"
         placed = dict(zip(placed, map(str, before), strict=True))
-        placed[_START] = f"{placed[_START]} * {length} + {literal(table.origin)}"
     group = listed({Name(name): sql for name, sql in placed.items()})
     if table.state is not None:
         return _states(df, table, i, group, tuples)
@@ -350,8 +347,10 @@ def _all_of(conditions: Sequence[str]) -> str:
 
 def _placed(table: Table) -> list[str]:
     """What every partial row begins with: its table and its pane, and where that starts."""
-    number = floor_div(f"{_START} - {literal(table.origin)}", table.length)
-    return [f"{table.number} AS {TABLE}", f"{number} AS {PANE}", f"CAST({_START} AS DOUBLE) AS {_AT}"]
+    number, start = table.cut.number_sql(_KEY), table.cut.at_sql(_KEY)
+    if table.eager is not None:
+        number, start = _KEY, table.cut.start_sql(_KEY)
+    return [f"{table.number} AS {TABLE}", f"{number} AS {PANE}", f"CAST({start} AS DOUBLE) AS {_AT}"]
 
 
 def _ordinals(count: int) -> str:
@@ -369,19 +368,14 @@ def _conditions(where: str, place: str, late_before: Number | None) -> list[str]
     return ([where] if where else []) + ([f"{place} >= {literal(late_before)}"] if late_before is not None else [])
 
 
-def _less(place: str, origin: Number) -> str:
-    return f"{place} - {literal(origin)}" if origin else place
-
-
 def _states(df: DataFrame, table: Table, i: int, group: str, tuples: str) -> DataFrame:
     """The states of a user-defined aggregate over the tuples of a feed."""
     assert table.state is not None
     call = over_stream(table.state, table.members[0].stage.feeds[i])
-    assert isinstance(call.function, UserAggregate)
     by = _ordinals(len(table.keys) + 1)
     collected = queried(df, f"SELECT {group}, {user.collected(call)} AS _hg_tuples FROM {tuples} GROUP BY {by}")
     state = user.state(call.function, "_hg_tuples", len(call.arguments)).alias(STATE)
-    return collected.select(*table.keys, _START, state).selectExpr(*_placed(table), *map(quoted, table.keys), STATE)
+    return collected.select(*table.keys, _KEY, state).selectExpr(*_placed(table), *map(quoted, table.keys), STATE)
 
 
 def _by_group(df: DataFrame, watch: Watch) -> DataFrame:

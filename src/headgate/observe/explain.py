@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headgate.aggregates import UserAggregate
+from headgate.aggregates import Kept
 from headgate.batch.propagate import kept_by
 from headgate.incremental.hold import HeldByKey, HeldByPartition, HeldByTuple
 from headgate.incremental.match import Side
-from headgate.plan.logical import render as words
+from headgate.plan.logical import render
 from headgate.plan.logical.nodes import Aggregate, Band, Join, SameWindow
 from headgate.shed.live.status import explain
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headgate.incremental.hold import Held
     from headgate.plan.stream.stages import Stage
     from headgate.progress import StreamProgress
-    from headgate.sharing.tables import Table
+    from headgate.sharing.table import Table
 
 _LABEL = 10
 _NAME = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)`")
@@ -43,12 +43,13 @@ def table_text(table: Table) -> str:
     own = stages[0].aggregate
     assert own is not None
     attribute = stages[0].window.attr
-    panes = f"{words.length(table.length, attribute, own.input)} long"
+    panes = f"{render.panes(table.cut, 1, attribute, own.input)} long"
     if table.eager is not None:
-        long, step = (words.length(n, attribute, own.input) for n in (table.eager.range, table.eager.slide))
+        counts = table.eager.per_window, table.eager.per_slide
+        long, step = (render.panes(table.eager.cut, n, attribute, own.input) for n in counts)
         panes = f"whole windows: {long} long, every {step.removeprefix('1 ')}"
     elif own.window is None:
-        panes = f"one for each value of {words.name(attribute)}"
+        panes = f"one for each value of {render.name(attribute)}"
     lines = [(f.stream, f"by {', '.join(map(_plain, f.keys))}" if f.keys else "as a whole") for f in table.feeds]
     return _section(
         f"Table {table.number}, kept for {', '.join(stage.name for stage in stages)}",
@@ -63,15 +64,15 @@ def table_text(table: Table) -> str:
 def _calls(table: Table, own: Aggregate) -> list[str]:
     """The aggregates that a table serves, each once."""
     if table.values:
-        return [f"{words.call(call, own.input)}, from a count for each value" for call in table.values]
+        return [f"{render.call(call, own.input)}, from a count for each value" for call in table.values]
     if table.state is not None:
-        return [words.call(table.state, own.input)]
+        return [render.call(table.state, own.input)]
     found = [
-        words.call(call, member.stage.aggregate.input)
+        render.call(call, member.stage.aggregate.input)
         for member in table.members
         if member.stage.aggregate is not None
         for call in member.stage.aggregate.calls
-        if call.bounded and not isinstance(call.function, UserAggregate)
+        if call.kept is Kept.PARTIALS
     ]
     return list(dict.fromkeys(found)) or ["none: which groups there are"]
 
@@ -86,7 +87,7 @@ def _kept(held: Side | Held) -> tuple[str, str]:
         case Side(node=node, which=which):
             return which, _reach(node, held)
         case HeldByKey(node=below) | HeldByTuple(node=Aggregate(input=below)):
-            return "all", f"for {words.length(held.range, held.attribute, below)} of {words.name(held.attribute)}"
+            return "all", f"for {render.length(held.range, held.attribute, below)} of {render.name(held.attribute)}"
         case HeldByPartition():
             return "all", "while a window that is open has them"
     raise TypeError(f"no words for {type(held).__name__}")
@@ -99,11 +100,11 @@ def _reach(node: Join, side: Side) -> str:
         own = condition.left if left else condition.right
         match condition:
             case Band(before=before, after=after):
-                long = words.length(after if left else before, own, side.plan)
-                found.append(f"for {long} of {words.name(own)}")
+                long = render.length(after if left else before, own, side.plan)
+                found.append(f"for {long} of {render.name(own)}")
             case SameWindow(size=size):
-                long = words.length(size, own, side.plan)
-                found.append(f"until the window of {long} of {words.name(own)} is over")
+                long = render.length(size, own, side.plan)
+                found.append(f"until the window of {long} of {render.name(own)} is over")
     return ", or ".join(found)
 
 

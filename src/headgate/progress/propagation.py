@@ -10,7 +10,6 @@ from functools import singledispatch
 from sqlglot import exp
 
 from headgate.plan.logical.nodes import (
-    ROW_NUM,
     Aggregate,
     Band,
     Distinct,
@@ -25,7 +24,7 @@ from headgate.plan.logical.nodes import (
     Union,
 )
 from headgate.progress.place import Punctuation, least
-from headgate.windows import Landmark, Number, Sliding, TupleSlide
+from headgate.windows import Number, OnAxis
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,7 @@ def punctuation(node: Node, streams: Streams, idle: frozenset[str] = frozenset()
     there was if state depends on it.
 
     >>> from headgate.plan import Field
+    >>> from headgate.windows import Sliding
     >>> main = Source("Main", (Field("ts", "timestamp"),), progressing="ts")
     >>> minutes = Aggregate(main, Sliding(range=120, slide=60, attr="ts"), keys=(), calls=())
     >>> punctuation(minutes, {"Main": 200})  # the window [60, 180) is closed
@@ -142,17 +142,11 @@ def _meld(node: Union, inputs: Sequence[Reached]) -> dict[str, Punctuation]:
 
 @effect.register
 def _close(node: Aggregate, inputs: Sequence[Reached]) -> dict[str, Punctuation]:
-    match node.window:
-        case None:
-            return _renamed(node.keys, inputs[0])
-        case Sliding(partition=partition, attr=attr) if partition and attr == ROW_NUM:
-            return {}  # Each partition goes on by itself.
-        case (Sliding() | Landmark()) as window:
-            last = closed(window, inputs[0].on(window.attr))
-            return {node.progress[0]: last if last is None or isinstance(last, float) else opened(window, int(last))}
-        case TupleSlide(range=size, range_attr=attribute):
-            p = inputs[0].on(attribute)
-            return {node.progress[0]: p if p is None or isinstance(p, float) else p - size}
+    window = node.window
+    if window is None:
+        return _renamed(node.keys, inputs[0])
+    p = inputs[0].on(window.attribute)
+    return {node.progress[0]: p if p is None or isinstance(p, float) else window.answers_after(p)}
 
 
 @effect.register
@@ -184,39 +178,38 @@ def _partner_of(condition: Band | SameWindow, left: Punctuation) -> Punctuation:
     return left - condition.before if isinstance(condition, Band) else left // condition.size * condition.size
 
 
-def opened(window: Sliding | Landmark, last: int) -> Number:
+def opened(window: OnAxis, last: int) -> Number:
     """Give the punctuation on the answers of windows up to `last`: the place of the first that is still open.
 
     Windows of a length progress by their starts, those that only grow by their ends.
 
+    >>> from headgate.windows import Landmark, Sliding
     >>> opened(Sliding(range=120, slide=60, attr="ts"), 1), opened(Landmark(slide=60, attr="ts"), 1)
     (120, 180)
     """
-    start, end = window.bounds(last + 1)
-    return end if start is None else start
+    return window.marks(last + 1)
 
 
-def closed(window: Sliding | Landmark, p: Punctuation) -> int | float | None:
+def closed(window: OnAxis, p: Punctuation) -> int | float | None:
     """Give the number of the last window that punctuation `p` closes: it ends at `p` or before.
 
+    >>> from headgate.windows import Sliding
     >>> minutes = Sliding(range=120, slide=60, attr="ts")
     >>> closed(minutes, 179), closed(minutes, 180), closed(minutes, math.inf)
     (0, 1, inf)
     """
-    if p is None or isinstance(p, float):
-        return p
-    length = window.range if isinstance(window, Sliding) else window.slide
-    return (p - length - window.origin) // window.slide
+    return p if p is None or isinstance(p, float) else window.type.closed_at(p)
 
 
-def late_before(window: Sliding | Landmark, p: Punctuation) -> Punctuation:
+def late_before(window: OnAxis, p: Punctuation) -> Punctuation:
     """Give the end of the last window that `p` closes: a tuple below it is too late for some window.
 
+    >>> from headgate.windows import Sliding
     >>> late_before(Sliding(range=120, slide=60, attr="ts"), 200)
     180
     """
     last = closed(window, p)
-    return last if last is None or isinstance(last, float) else window.bounds(last)[1]
+    return last if last is None or isinstance(last, float) else window.end(last)
 
 
 def _renamed(columns: Sequence[Named], below: Reached) -> dict[str, Punctuation]:

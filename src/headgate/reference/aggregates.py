@@ -11,7 +11,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from headgate.aggregates import UserAggregate
+from headgate.aggregates import Kept
+from headgate.errors import BindError
 from headgate.plan.logical.nodes import Call
 from headgate.reference.scalar import evaluate, truth
 
@@ -22,9 +23,9 @@ def aggregate(call: Call, rows: Sequence[Row], attribute: str | None) -> Any:
     """The answer of a call over these tuples. `first` and `last` go by the order of `attribute`."""
     counted = [row for row in rows if call.where is None or truth(call.where, row)]
     if not call.arguments:
-        return _user(call, [()] * len(counted)) if isinstance(call.function, UserAggregate) else len(counted)
+        return _user(call, [()] * len(counted)) if call.kept is Kept.STATE else len(counted)
     arguments = [tuple(evaluate(a, row) for a in call.arguments) for row in counted]
-    if isinstance(call.function, UserAggregate):
+    if call.kept is Kept.STATE:
         return _user(call, arguments)
     name = call.function.name
     if name in ("first", "last"):
@@ -43,6 +44,8 @@ def aggregate(call: Call, rows: Sequence[Row], attribute: str | None) -> Any:
         return None
     if name == "quantile":
         return _quantiles(values, call.parameter)
+    if call.function.registered:
+        raise BindError(f"{name} is an aggregate of Spark SQL: the reference evaluator has no definition of it")
     return _FUNCTIONS[name](values)
 
 
@@ -63,8 +66,8 @@ def _by(pairs: list[tuple[Any, Any]], smallest: bool) -> Any:
 
 
 def _user(call: Call, arguments: Sequence[tuple[Any, ...]]) -> Any:
-    assert isinstance(call.function, UserAggregate)
     aggregator = call.function.aggregator
+    assert aggregator is not None
     state = aggregator.init()
     for values in arguments:
         if None not in values:

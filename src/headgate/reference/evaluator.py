@@ -33,7 +33,7 @@ from headgate.plan.logical.unfiltered import unfiltered
 from headgate.reference.aggregates import aggregate, order_key
 from headgate.reference.scalar import evaluate as value_of
 from headgate.reference.scalar import truth
-from headgate.windows import Landmark, Number
+from headgate.windows import Number
 
 Row = dict[str, Any]
 Streams = Mapping[str, Sequence[Row]]
@@ -132,19 +132,16 @@ def _meets(condition: Band | SameWindow, pair: Row) -> bool:
 
 def _aggregate(node: Aggregate, streams: Streams) -> list[Row]:
     rows = run(node.input, streams)
-    window, attribute = node.window, node.attribute
-    if window is None or attribute is None:
+    attribute = node.attribute
+    if node.window is None or attribute is None:
         return _groups(node, rows)
-    placed = _placed(rows, attribute)
-    if isinstance(window, Landmark) and not (window.partition and attribute == ROW_NUM):
-        everything = _placed(run(unfiltered(node.input), streams), attribute)
-        whole = Landmark(window.slide, attribute, window.origin)
-        ids: Sequence[Any] = whole.windows(everything)
-        window = whole  # Except over rows, a partition is only one more key.
-    else:
-        ids = window.windows(placed)
+    placed = counted = _placed(rows, attribute)
+    window: Any = node.window
+    if node.window.by == "axis" and window.growing and not window.holds:
+        counted = _placed(run(unfiltered(node.input), streams), attribute)
+        window = window.whole  # Except over rows, a partition is only one more key.
     answers = []
-    for w in ids:
+    for w in window.windows(counted):
         start, end = window.bounds(w)
         extent = [t["_row"] for t in window.extent(w, placed)]
         if not extent:  # Tuples that the filter takes away still count for the ids of a landmark query.

@@ -10,7 +10,7 @@ from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from headgate.aggregates import AggregateFunction, Merge
+from headgate.aggregates import AggregateFunction, Kept, Merge
 from headgate.plan.logical.nodes import Aggregate, Call
 from headgate.sql.text import ddl, quoted, text
 
@@ -46,10 +46,10 @@ class Partials:
 
     @classmethod
     def of(cls, aggregate: Aggregate, df: DataFrame, counted: bool) -> Partials:
-        """The partials of the bounded built-in calls over tuples of `df`; with `counted`, of their number too."""
+        """The partials of the calls that keep partials over tuples of `df`; with `counted`, of their number too."""
         partials = cls([COUNT] if counted else [])
         for call in aggregate.calls:
-            if isinstance(call.function, AggregateFunction) and call.bounded:
+            if call.kept is Kept.PARTIALS:
                 partials._add(call, call.function, aggregate.attribute, df)
         return partials
 
@@ -77,7 +77,7 @@ class Partials:
 def call_holes(call: Call, attribute: str | None, spelling: Callable[[str], str] = str) -> dict[str, str]:
     """What fills the holes of an aggregate's templates for this call, in the user's spelling or a normal one."""
     arguments = [spelling(text(a)) for a in call.arguments]
-    several = isinstance(call.function, AggregateFunction) and call.function.name == "count"
+    several = call.function.name == "count"
     return {
         "x": ", ".join(arguments) if several else (arguments or [""])[0],
         "y": arguments[1] if len(arguments) > 1 else "",

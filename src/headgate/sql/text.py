@@ -14,13 +14,14 @@ from sqlglot import exp
 
 from headgate.plan.logical.spelling import Spelt
 from headgate.windows import Number
+from headgate.windows.arithmetic import DIGITS
+from headgate.windows.arithmetic import floor_div as floor_div
+from headgate.windows.arithmetic import literal as literal
 
 _NTZ_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 #: The name of the rows in a text for `queried`.
 THESE = "_hg_these"
 _NAMING = threading.Lock()
-#: Numbers that are not whole are placed with this many digits behind the point.
-DIGITS = 12
 
 
 def quoted(name: str) -> str:
@@ -72,19 +73,6 @@ def text(expression: exp.Expr) -> str:
     return Spelt(expression)
 
 
-def literal(value: Number) -> str:
-    """A number as a Spark SQL literal: a whole one as BIGINT, any other as DECIMAL.
-
-    >>> from fractions import Fraction
-    >>> literal(-60), literal(Fraction(1, 2))
-    ('-60L', '0.5BD')
-    """
-    if isinstance(value, int) or value.denominator == 1:
-        return f"{int(value)}L"
-    digits = f"{float(value):.{DIGITS}f}".rstrip("0")
-    return f"{digits}BD"
-
-
 def moving(number: Number | str, place: str) -> str:
     """A number, or its SQL, that changes from batch to batch, in a form that leaves Spark's code the same.
 
@@ -96,18 +84,6 @@ def moving(number: Number | str, place: str) -> str:
     """
     same = number if isinstance(number, str) else literal(number)
     return f"get(array({same}, {same}), CAST({place} > 0L AS INT))"
-
-
-def floor_div(dividend: str, divisor: Number | str) -> str:
-    """The greatest whole number not above dividend / divisor, exact for BIGINT and DECIMAL, and below zero too.
-
-    >>> floor_div("x", 60)
-    '((x) - pmod(x, 60L)) div 60L'
-    """
-    if divisor == 1:
-        return f"CAST(floor({dividend}) AS BIGINT)"
-    by = divisor if isinstance(divisor, str) else literal(divisor)
-    return f"(({dividend}) - pmod({dividend}, {by})) div {by}"
 
 
 def position(df: DataFrame, attribute: str) -> str:

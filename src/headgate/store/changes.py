@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from headgate.plan.logical.nodes import ROW_NUM, Aggregate, Band, Distinct, Look
 from headgate.progress import opened
 from headgate.progress.place import read, written
 from headgate.protocol.manifest import QueriesPart, WindowsPart
+from headgate.sharing.layout import layout
 
 _T = TypeVar("_T")
 _QUOTED = re.compile(r"('(?:[^'\\]|\\.)*'|`[^`]*`)")
@@ -148,10 +148,10 @@ def with_added(manifest: Manifest, stages: Stages, texts: Mapping[str, str], lev
         if place is None:
             continue
         if not stage.holds:
-            first[name] = math.ceil((place - stage.window.origin) / stage.window.slide)
+            first[name] = stage.window.type.next_at(place)
         elif isinstance(side := held(stage.own), HeldInRange):
             first[name] = written(place + side.range)
-    tables = [table.layout() for level in levels for table in level.tables]
+    tables = [layout(table) for level in levels for table in level.tables]
     begun = {**dict.fromkeys(texts, manifest.batch + 1), **manifest.queries.begun}
     return replace(
         manifest,

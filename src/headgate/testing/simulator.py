@@ -218,6 +218,8 @@ class _Flow:
         outlets = [Outlet(name, _Sink(self.disk)) for name in (SUMS, PAIRS)]
         program = SimpleNamespace(
             queries={SUMS: _QUERY, PAIRS: _QUERY},
+            stages=_STAGES,
+            closing=_STAGES,
             outlets=outlets,
             numbered=frozenset(),
             watches={STREAM: None},

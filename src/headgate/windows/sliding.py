@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from headgate.windows.axis import (
-    ROW_NUM,
-    check_length,
-    counts_rows_of_partition,
-    key_of,
-    make_id,
-    number_of,
-    position,
-    positions,
-    sorted_ids,
-    tail,
-)
-from headgate.windows.category import Category
+from headgate.windows.arithmetic import gcd
+from headgate.windows.axis import check_length, number_of, tail
+from headgate.windows.cut import EqualCut
+from headgate.windows.on_axis import OnAxis
+from headgate.windows.type import WindowType
 
 if TYPE_CHECKING:
-    import builtins
-    from collections.abc import Sequence
-
-    from headgate.windows.axis import AxisId, Number, Tuple
+    from headgate.windows.axis import AxisId, Number
 
 
 @dataclass(frozen=True, slots=True)
-class Sliding:
+class Sliding(OnAxis):
     """The window of length `range` that moves by `slide`.
 
     Id k covers [origin + k*slide, origin + k*slide + range). With a `partition`, the id is (k, key),
@@ -51,6 +41,26 @@ class Sliding:
         check_length("SLIDE", self.slide, self.attr)
 
     @property
+    def type(self) -> WindowType:
+        """The panes: each as long as the gcd of range and slide, so that they are as long as can be.
+
+        >>> panes = Sliding(10, 4, "ts").type
+        >>> panes.cut.length, panes.per_window, panes.per_slide
+        (2, 5, 2)
+        """
+        return _type(self.range, self.slide, self.origin)
+
+    @property
+    def ends(self) -> tuple[object, ...]:
+        """The slide, and the rest of the range by it."""
+        return self.slide, self.range % self.slide
+
+    @property
+    def as_sliding(self) -> Sliding:
+        """The window itself."""
+        return self
+
+    @property
     def tumbling(self) -> bool:
         """Whether each value is in exactly one window.
 
@@ -58,28 +68,6 @@ class Sliding:
         (True, False)
         """
         return self.range == self.slide
-
-    @property
-    def category(self) -> Category:
-        """What `wids` needs to know: the tuple alone; for the rows of a partition, the rows before it too.
-
-        >>> Sliding(10, 5, "row_num", partition=("src",)).category
-        <Category.FORWARD_CONTEXT_FREE: 'forward-context free'>
-        """
-        if counts_rows_of_partition(self.attr, self.partition):
-            return Category.FORWARD_CONTEXT_FREE
-        return Category.CONTEXT_FREE
-
-    def wid_range(self, value: Number) -> builtins.range:
-        """Give the numbers k of the windows that hold a value; none in a gap, where `slide` exceeds `range`.
-
-        The form of thesis Eq. 5.3 for windows whose start, rather than end, is a multiple of the slide.
-
-        >>> Sliding(10, 5, "ts").wid_range(12), Sliding(2, 10, "ts").wid_range(5)
-        (range(1, 3), range(1, 1))
-        """
-        offset = value - self.origin
-        return range((offset - self.range) // self.slide + 1, offset // self.slide + 1)
 
     def bounds(self, w: AxisId) -> tuple[Number, Number]:
         """Give the first value of window `w` and the first one past it.
@@ -90,45 +78,18 @@ class Sliding:
         start = self.origin + number_of(w) * self.slide
         return start, start + self.range
 
-    def windows(self, tuples: Sequence[Tuple]) -> list[AxisId]:
-        """Give the ids of the windows that hold at least one of the tuples, in order.
-
-        >>> Sliding(2, 10, "v").windows([{"v": 31}, {"v": 5}, {"v": 10}, {"v": None}])
-        [1, 3]
-        """
-        placed = positions(tuples, self.attr, self.partition)
-        return sorted_ids(make_id(k, key_of(t, self.partition)) for place, t in placed for k in self.wid_range(place))
-
-    def extent(self, w: AxisId, tuples: Sequence[Tuple]) -> list[Tuple]:
-        """Give the tuples of window `w` (thesis Eq. 5.2, 5.5).
-
-        >>> Sliding(10, 5, "v").extent(1, [{"v": 4}, {"v": 5}, {"v": 14}, {"v": 15}])
-        [{'v': 5}, {'v': 14}]
-        """
-        start, end = self.bounds(w)
-        return [
-            t
-            for place, t in positions(tuples, self.attr, self.partition)
-            if start <= place < end and make_id(number_of(w), key_of(t, self.partition)) == w
-        ]
-
-    def wids(self, t: Tuple, tuples: Sequence[Tuple]) -> list[AxisId]:
-        """Give the ids of the windows that hold `t` (thesis Eq. 5.3, 5.6).
-
-        >>> T = [{"src": "a", "row_num": 7}, {"src": None, "row_num": 8}, {"src": "a", "row_num": 9}]
-        >>> Sliding(2, 1, "row_num", partition=("src",)).wids(T[2], T)
-        [(0, ('a',)), (1, ('a',))]
-        """
-        place = position(t, tuples, self.attr, self.partition)
-        numbers = range(0) if place is None else self.wid_range(place)
-        return [make_id(k, key_of(t, self.partition)) for k in numbers]
-
     def __str__(self) -> str:
         """Give the specification as the language writes it.
 
         >>> str(Sliding(1000, 10, "row_num", partition=("src",)))
         '[RANGE 1000 rows, SLIDE 10 rows, WA row_num, PA src]'
         """
-        unit = " rows" if self.attr == ROW_NUM else ""
+        unit = self.rows()
         parts = [f"RANGE {self.range}{unit}", f"SLIDE {self.slide}{unit}", f"WA {self.attr}"]
         return f"[{', '.join(parts + tail(self.origin, self.partition))}]"
+
+
+@lru_cache
+def _type(range_: Number, slide: Number, origin: Number) -> WindowType:
+    length = gcd(range_, slide)
+    return WindowType(EqualCut(length, origin), int(range_ / length), int(slide / length))

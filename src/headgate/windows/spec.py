@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from headgate.windows.axis import AxisId, Number
-from headgate.windows.landmark import Landmark
-from headgate.windows.sliding import Sliding
+from headgate.windows.on_axis import OnAxis
 from headgate.windows.tuple_slide import TupleSlide
 
-Window: TypeAlias = Sliding | Landmark | TupleSlide
-"""Each has `windows(tuples)`, `extent(w, tuples)`, `wids(t, tuples)`, `bounds(w)` and `category`."""
+Window: TypeAlias = OnAxis | TupleSlide
+"""Windows on an axis, or of tuples: `by` tells which.
+
+Each has `windows(tuples)`, `extent(w, tuples)`, `wids(t, tuples)`, `bounds(w)` and `category`.
+"""
 
 WindowId: TypeAlias = AxisId | Number
 """A number k, (k, key) for a partitioned window, or an attribute value for a slide-by-tuple window."""

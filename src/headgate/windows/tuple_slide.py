@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from headgate.errors import WindowError
 from headgate.windows.axis import ROW_NUM, check_length, value_of
@@ -34,11 +34,28 @@ class TupleSlide:
     skipped: int = 0
     """How many tuples come before those at hand, in the order of `range_attr`."""
 
+    by: ClassVar[Literal["tuple"]] = "tuple"
+    """Tuples say where windows end."""
+    holds: ClassVar[bool] = True
+    """The tuples themselves are needed."""
+    growing: ClassVar[bool] = False
+    partition: ClassVar[tuple[str, ...]] = ()
+
     def __post_init__(self) -> None:
         check_length("RANGE", self.range, self.range_attr)
         check_length("SLIDE", self.slide, ROW_NUM)
         if self.order not in ("row_num", "rank"):
             raise WindowError(f"SATTR of the window is {self.order}: give row_num or rank({self.range_attr})")
+
+    @property
+    def attribute(self) -> str:
+        """The attribute that the range is measured on."""
+        return self.range_attr
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that have a say in which windows a tuple is in."""
+        return (self.range_attr, ROW_NUM) if self.order == ROW_NUM else (self.range_attr,)
 
     @property
     def category(self) -> Category:
@@ -56,6 +73,14 @@ class TupleSlide:
         (7, 12)
         """
         return w - self.range, w
+
+    def answers_after(self, value: Number) -> Number:
+        """Give where the first answer still to come begins, once all tuples below a value have come.
+
+        >>> TupleSlide(5, "ts", 1, "row_num").answers_after(12)
+        7
+        """
+        return value - self.range
 
     def windows(self, tuples: Sequence[Tuple]) -> list[Number]:
         """Give the distinct `range_attr` values of every `slide`-th tuple, in order (thesis Eq. 5.13, 5.16).

@@ -21,7 +21,6 @@ from headgate.plan.logical.nodes import (
     Named,
     Node,
     Project,
-    Window,
 )
 from headgate.plan.logical.output import bare, name_of, named_columns, without_rate
 from headgate.plan.logical.parts import opened
@@ -29,8 +28,9 @@ from headgate.plan.logical.render import shown
 from headgate.plan.logical.scalars import called, check_within
 from headgate.plan.logical.scope import Scope, as_field, column
 from headgate.plan.logical.select import Clauses
+from headgate.plan.logical.window_functions import SPARK_WINDOW, called_window, window_names
 from headgate.plan.logical.windowing import bind_window, spark_window
-from headgate.windows import TupleSlide
+from headgate.windows import Window
 
 #: What has names that are not those of variables.
 _NAMED = (exp.Alias, exp.Column, exp.Dot, exp.PropertyEQ)
@@ -55,8 +55,8 @@ class _Binder:
     keys: list[Named] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     window: Window | None = None
-    spark_window: exp.Expr | None = None
-    """The call of window() in GROUP BY."""
+    window_call: exp.Expr | None = None
+    """The function in GROUP BY that stands for the window."""
 
     def bind(self) -> Project:
         self._window_and_keys()
@@ -76,14 +76,14 @@ class _Binder:
 
     @property
     def window_keys(self) -> tuple[str, ...]:
-        return () if self.window is None or isinstance(self.window, TupleSlide) else self.window.partition
+        return () if self.window is None else self.window.partition
 
     def _window_and_keys(self) -> None:
         found: list[Window] = []
         for expression in map(self._meant, _ungrouped(self.clauses.group or ())):
-            if called(expression) == "window":
-                found.append(spark_window(opened(expression, "this", "expressions")[1], self._resolve))
-                self.spark_window = expression
+            if (name := called(expression)) in window_names():
+                found.append(self._window(expression, str(name)))
+                self.window_call = expression
             else:
                 self._key(self._group_expression(expression))
         if self.clause is not None:
@@ -106,6 +106,15 @@ class _Binder:
                 "an aggregate without a window never ends: add a window clause, such as"
                 " [RANGE 1 minute, SLIDE 1 minute, WA ts], or group by a progressing attribute"
             )
+
+    def _window(self, call: exp.Expr, name: str) -> Window:
+        """The window that a function in GROUP BY stands for."""
+        arguments = opened(call, "this", "expressions")[1]
+        if name == SPARK_WINDOW:
+            return spark_window(arguments, self._resolve)
+        column = arguments[0] if arguments else None
+        field = self._resolve(column) if isinstance(column, exp.Column) else None
+        return called_window(call, name, arguments, field)
 
     def _meant(self, expression: exp.Expr) -> exp.Expr:
         """What a GROUP BY item means: an ordinal or an alias of the select list, or an expression over the input."""
@@ -172,7 +181,7 @@ class _Binder:
         return rewritten
 
     def _rewrite_node(self, node: exp.Expr) -> exp.Expr:
-        if node == self.spark_window:
+        if node == self.window_call:
             return _window_struct()
         if is_call(node):
             return as_field(node, column(self._call(node).name))

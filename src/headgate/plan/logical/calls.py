@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from sqlglot import exp
 
-from headgate.aggregates import AggregateFunction, Domain, UserAggregate, builtin, user_aggregate
+from headgate.aggregates import AggregateFunction, Domain, aggregate_named
 from headgate.aggregates.builtin import AVG, AVG_DOUBLE, COUNT_ROWS
 from headgate.errors import AggregateTypeError, BindError
 from headgate.plan.logical.nodes import Call
@@ -61,7 +61,7 @@ def is_call(node: exp.Expr) -> bool:
     name = called(node)
     if name is None:
         return False
-    if builtin(name) is not None or user_aggregate(name) is not None:
+    if aggregate_named(name) is not None:
         return True
     if FUNCTIONS.get(name) is Kind.AGGREGATE:
         raise BindError(
@@ -80,8 +80,7 @@ def bind_call(node: exp.Expr, name: str, types: dict[str, str]) -> Call:
             raise BindError(f"{given.text}: {word} inside of an aggregate function is not part of the language")
         if not isinstance(part, exp.Star):
             check_within(part)
-    user = user_aggregate(given.name) if builtin(given.name) is None else None
-    return _user_call(given, user, name) if user is not None else _builtin_call(given, name, types)
+    return _call(given, name, types)
 
 
 def _taken_apart(node: exp.Expr) -> _Written:
@@ -140,21 +139,16 @@ def _with_nulls(given: _Written, ignores: bool) -> _Written:
     return replace(given, arguments=arguments, ignores_nulls=ignores)
 
 
-def _function(name: str) -> AggregateFunction | UserAggregate:
-    function = builtin(name) or user_aggregate(name)
+def _function(name: str) -> AggregateFunction:
+    function = aggregate_named(name)
     assert function is not None, "is_call lets only known names pass"
     return function
 
 
-def _user_call(given: _Written, function: UserAggregate, name: str) -> Call:
-    if given.distinct:
+def _call(given: _Written, name: str, types: dict[str, str]) -> Call:
+    function, arguments, where, parameter = _function(given.name), list(given.arguments), given.where, None
+    if given.distinct and function.registered:
         raise BindError(f"{given.text}: a user-defined aggregate takes no DISTINCT")
-    return Call(name, function, tuple(given.arguments), False, given.where)
-
-
-def _builtin_call(given: _Written, name: str, types: dict[str, str]) -> Call:
-    function, arguments, where, parameter = builtin(given.name), list(given.arguments), given.where, None
-    assert function is not None
     if given.name == "count_if":
         if len(arguments) != 1 or given.distinct:
             raise BindError(f"{given.text}: count_if takes one condition")
@@ -208,7 +202,7 @@ def _typed(
     function: AggregateFunction, arguments: list[exp.Expr], types: dict[str, str], given: _Written
 ) -> AggregateFunction:
     several = function.name == "count" and len(arguments) > 1
-    if len(arguments) != function.arity and not several:
+    if function.arity is not None and len(arguments) != function.arity and not several:
         _refuse_arity(given, function)
     for argument in arguments[:1]:
         found = type_of(argument, types)

@@ -11,6 +11,7 @@ from headgate.aggregates import aggregate_names
 from headgate.errors import BindError
 from headgate.plan.logical.nodes import Node, Source
 from headgate.plan.logical.spark_functions import FUNCTIONS, Kind
+from headgate.plan.logical.window_functions import window_names
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -71,8 +72,8 @@ class Catalog:
     def functions(self) -> list[str]:
         """The functions that an expression may hold, without those that the user registered in Spark."""
         spark = (name for name, kind in FUNCTIONS.items() if kind in (Kind.SCALAR, Kind.AGGREGATE))
-        return [*spark, *aggregate_names()]
+        return [*spark, *aggregate_names(), *window_names()]
 
     def has_function(self, name: str) -> bool:
         """Whether a function of this lower-case name is Spark's, ours, or known to the maker of the catalog."""
-        return name in FUNCTIONS or name in aggregate_names() or self._knows(name)
+        return name in FUNCTIONS or name in aggregate_names() or name in window_names() or self._knows(name)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from headgate.plan.logical.nodes import ROW_NUM, Aggregate, Filter, Join, Lookup, Node, Project, Union
-from headgate.windows import TupleSlide
+from headgate.plan.logical.nodes import Aggregate, Filter, Join, Lookup, Node, Project, Union
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,8 +55,4 @@ def _of_aggregate(node: Aggregate, wanted: frozenset[str]) -> frozenset[str]:
     calls = [c for c in node.calls if c.name in wanted]
     needed = columns_of(k.expression for k in node.keys)
     needed |= columns_of(part for c in calls for part in (*c.arguments, *([c.where] if c.where else [])))
-    if node.attribute is not None:
-        needed |= {node.attribute}
-    if isinstance(node.window, TupleSlide) and node.window.order == "row_num":
-        needed |= {ROW_NUM}
-    return needed
+    return needed if node.window is None else needed | {*node.window.reads}

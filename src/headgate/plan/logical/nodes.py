@@ -8,11 +8,10 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from headgate.aggregates import AggregateFunction, UserAggregate
+from headgate.aggregates import AggregateFunction, Kept
 from headgate.plan.logical.types import UNKNOWN, aggregate_type, bound_type, type_of
-from headgate.windows import Landmark, Number, Sliding, TupleSlide
+from headgate.windows import Number, Window
 
-Window = Sliding | Landmark | TupleSlide
 WINDOW_START, WINDOW_END = "window_start", "window_end"
 ROW_NUM = "row_num"
 SAMPLING_RATE = "sampling_rate"
@@ -264,7 +263,7 @@ class Call:
     """One aggregate of a query, and the name of the column that holds its answer."""
 
     name: str
-    function: AggregateFunction | UserAggregate
+    function: AggregateFunction
     arguments: tuple[exp.Expr, ...] = ()
     distinct: bool = False
     where: exp.Expr | None = None
@@ -274,6 +273,11 @@ class Call:
     def bounded(self) -> bool:
         """Whether partials of constant size exist: the values of a DISTINCT aggregate have to be kept."""
         return self.function.bounded and not self.distinct
+
+    @property
+    def kept(self) -> Kept:
+        """What is kept of tuples: of a DISTINCT aggregate, the values."""
+        return Kept.VALUES if self.distinct else self.function.kept
 
 
 @dataclass(frozen=True)
@@ -292,12 +296,7 @@ class Aggregate(Node):
     @property
     def attribute(self) -> str | None:
         """The windowing attribute: the one that the range is measured on."""
-        match self.window:
-            case TupleSlide(range_attr=attribute):
-                return attribute
-            case Sliding(attr=attribute) | Landmark(attr=attribute):
-                return attribute
-        return None
+        return None if self.window is None else self.window.attribute
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -313,18 +312,11 @@ class Aggregate(Node):
 
     @property
     def progress(self) -> tuple[str, ...]:
-        match self.window:
-            case None:
-                progressing = self.input.progress
-                return tuple(
-                    k.name
-                    for k in self.keys
-                    if isinstance(k.expression, exp.Column) and k.expression.name in progressing
-                )
-            case Landmark():
-                return (WINDOW_END,)  # It begins before all time, so its start cannot progress.
-            case _:
-                return (WINDOW_START,)
+        if self.window is not None:
+            # A window that grows begins before all time, so its start cannot progress.
+            return (WINDOW_END,) if self.window.growing else (WINDOW_START,)
+        keys = ((k.name, k.expression) for k in self.keys)
+        return tuple(name for name, e in keys if isinstance(e, exp.Column) and e.name in self.input.progress)
 
 
 def over(node: Node, inputs: tuple[Node, ...]) -> Node:

@@ -14,7 +14,7 @@ from headgate.plan.logical.nodes import ROW_NUM, Aggregate, Call, Filter, Named,
 from headgate.plan.logical.types import is_time
 
 if TYPE_CHECKING:
-    from headgate.windows import Number
+    from headgate.windows import Cut, Number
 
 _LONGEST = 80
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
@@ -34,6 +34,20 @@ def length(value: Number, attribute: str, node: Node) -> str:
         unit = next(u for u in reversed(MICROSECONDS) if value % MICROSECONDS[u] == 0)
         return counted(int(value / MICROSECONDS[unit]), unit)
     return counted(int(value), "rows") if attribute == ROW_NUM else number(value)
+
+
+def panes(cut: Cut, count: int, attribute: str, node: Node) -> str:
+    """The length of so many panes of a cut; panes that differ in length are counted.
+
+    >>> from headgate.plan.logical.nodes import Field, Source
+    >>> from headgate.windows import EqualCut
+    >>> panes(EqualCut(60_000_000), 5, "ts", Source("Main", (Field("ts", "timestamp"),)))
+    '5 minutes'
+    """
+    if cut.length is not None:
+        return length(cut.length * count, attribute, node)
+    base, parts = cut.made_of
+    return f"{counted(count * parts, 'panes')} of {base}"
 
 
 def counted(times: int, things: str) -> str:

@@ -12,6 +12,7 @@ from headgate.plan.logical.catalog import nearest
 from headgate.plan.logical.parts import refused
 from headgate.plan.logical.render import shown
 from headgate.plan.logical.spark_functions import FUNCTIONS, Kind
+from headgate.plan.logical.window_functions import window_names
 
 if TYPE_CHECKING:
     from headgate.plan.logical.catalog import Catalog
@@ -76,9 +77,9 @@ def check_within(expression: exp.Expr) -> None:
                 raise BindError(f"{shown(expression)}: {word} goes with an aggregate function")
         if isinstance(node, exp.Star):
             raise BindError(f"{shown(expression)}: * stands alone, or in count(*); name the columns")
-        if called(node) == "window":
+        if (name := called(node)) in window_names():
             raise BindError(
-                f"{shown(node)}: window() stands in GROUP BY, and in the columns of an answer grouped by it"
+                f"{shown(node)}: {name}() stands in GROUP BY, and in the columns of an answer grouped by it"
             )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from headgate.aggregates import AggregateFunction, UserAggregate
+from headgate.aggregates import Kept
 from headgate.plan.logical.nodes import ROW_NUM, Aggregate, Call
 from headgate.plan.logical.types import is_exact, type_of
-from headgate.windows import Landmark, Panes, Sliding
+from headgate.windows import OnAxis, WindowType
 
 Strategy = Literal["eager", "paned"]
 
@@ -48,20 +48,21 @@ def choose(aggregate: Aggregate, forced: Strategy | None = None, load: Load | No
     window, running = aggregate.window, all(_subtracts(aggregate, c) for c in aggregate.calls)
     if window is None:
         return Choice("eager", False, "no window: the keys themselves progress")
-    if not isinstance(window, Sliding) and any(isinstance(c.function, UserAggregate) for c in aggregate.calls):
+    slides = window.by == "axis" and not window.growing
+    if not slides and any(c.kept is Kept.STATE for c in aggregate.calls):
         return Choice("eager", False, "a user-defined aggregate shares panes of sliding windows only")
-    if isinstance(window, Sliding) and window.range <= window.slide:
+    if window.by == "axis" and not window.type.overlapping:
         return Choice("eager", running, "windows do not overlap: a pane would be a window")
     if forced is not None:
         return Choice(forced, running, "asked for")
-    if isinstance(window, Landmark):
+    if window.growing:
         return Choice("paned", False, "a landmark window grows slide by slide")
-    if not isinstance(window, Sliding):
+    if window.by == "tuple":
         return Choice("paned", False, "each tuple is a pane: prefix and suffix blocks give every window")
-    if any(isinstance(c.function, UserAggregate) and not c.function.bounded for c in aggregate.calls):
+    if any(c.kept is Kept.STATE and not c.bounded for c in aggregate.calls):
         return Choice("eager", running, "the partials of a user-defined aggregate are not bounded")
     load = load or _assumed(aggregate, window)
-    eager, paned = window_cost(load), pane_cost(load, window)
+    eager, paned = window_cost(load), pane_cost(load, window.type)
     why = f"{paned:,.0f} a window by panes against {eager:,.0f} by windows"
     return Choice("paned" if paned < eager else "eager", running, why)
 
@@ -71,29 +72,28 @@ def window_cost(load: Load) -> float:
     return _TUPLE * load.tuples
 
 
-def pane_cost(load: Load, window: Sliding) -> float:
+def pane_cost(load: Load, window: WindowType) -> float:
     """The cost of a window by panes (thesis Eq. 6.1, 6.2).
 
     Each tuple of a slide updates one pane, and each pane makes a partial for each of its groups. The last term differs
     from the formulas: our roll-up handles each pane once instead of every pane of every window.
     """
-    panes = Panes.of(window)
-    tuples = load.tuples * float(window.slide) / float(window.range)
-    partials = min(load.groups, load.tuples / panes.per_window) * panes.per_slide
+    tuples = load.tuples * window.per_slide / window.per_window
+    partials = min(load.groups, load.tuples / window.per_window) * window.per_slide
     return _TUPLE * tuples + (_PANE + _ROLL_UP) * partials
 
 
-def _assumed(aggregate: Aggregate, window: Sliding) -> Load:
-    if window.attr == ROW_NUM:
-        tuples = float(window.range)
-    else:
-        tuples = max(_TUPLES_A_SECOND * float(window.range) / 1e6, _TUPLES_A_SECOND)
+def _assumed(aggregate: Aggregate, window: OnAxis) -> Load:
+    start, end = window.bounds(0)
+    assert start is not None, "windows that grow are never weighed up"
+    length = float(end - start)
+    tuples = length if window.attr == ROW_NUM else max(_TUPLES_A_SECOND * length / 1e6, _TUPLES_A_SECOND)
     return Load(tuples, _GROUPS if aggregate.keys else 1.0)
 
 
 def _subtracts(aggregate: Aggregate, call: Call) -> bool:
     """Whether what a call added up can be taken away again without a trace: sums of floating point cannot."""
-    if not isinstance(call.function, AggregateFunction) or not call.bounded:
+    if call.kept is not Kept.PARTIALS:
         return True  # Counted by value, or merged from states: it has a roll-up of its own.
     if not call.function.differential:
         return False

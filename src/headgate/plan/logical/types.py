@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 
-from headgate.aggregates import AggregateFunction, Domain, UserAggregate
+from headgate.aggregates import AggregateFunction, Domain
 
 UNKNOWN = "unknown"
 _INTEGRAL = {"tinyint", "smallint", "int", "integer", "bigint", "long", "short", "byte"}
@@ -129,9 +129,9 @@ def accepts(domain: Domain, type_: str) -> bool:
             return True
 
 
-def aggregate_type(function: AggregateFunction | UserAggregate, arguments: Sequence[str]) -> str:
+def aggregate_type(function: AggregateFunction, arguments: Sequence[str]) -> str:
     """The type of an aggregate's answer over arguments of these types."""
-    if isinstance(function, UserAggregate):
+    if function.registered:
         return function.returns
     argument = arguments[0] if arguments else UNKNOWN
     match function.name:

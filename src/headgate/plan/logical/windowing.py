@@ -10,9 +10,9 @@ from sqlglot import exp
 
 from headgate.errors import WindowError
 from headgate.lang import Length, Rank, WindowClause, parse_length, to_sql
-from headgate.plan.logical.nodes import ROW_NUM, Field, Window
+from headgate.plan.logical.nodes import ROW_NUM, Field
 from headgate.plan.logical.types import UNKNOWN, axis, is_numeric, is_time
-from headgate.windows import Landmark, Number, Sliding, TupleSlide
+from headgate.windows import Landmark, Number, Sliding, TupleSlide, Window
 
 _ROWS = "rows"
 _RANGE, _SLIDE = "RANGE", "SLIDE"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headgate.aggregates import UserAggregate
+from headgate.aggregates import Kept
 from headgate.errors import BindError, WindowError
 from headgate.plan.logical.nodes import (
     ROW_NUM,
@@ -29,7 +29,7 @@ from headgate.plan.logical.nodes import (
 from headgate.plan.logical.pruned import pruned
 from headgate.plan.logical.strategy import Choice, Strategy, choose
 from headgate.plan.stream.feeds import Feed, feeds
-from headgate.windows import Landmark, Sliding, TupleSlide
+from headgate.windows import OnAxis, Sliding
 
 ANSWERS = "answers"
 #: What a stage can be there for.
@@ -79,9 +79,7 @@ class Stage:
         if isinstance(self.own, Distinct):
             return True
         window = self.aggregate.window if self.aggregate is not None else None
-        if isinstance(window, TupleSlide):
-            return True
-        return window is not None and bool(window.partition) and window.attr == ROW_NUM
+        return window is not None and window.holds
 
     @property
     def behind(self) -> Node:
@@ -95,12 +93,12 @@ class Stage:
         return tuple(dict.fromkeys(f.stream for f in self.feeds))
 
     @property
-    def window(self) -> Sliding | Landmark:
+    def window(self) -> OnAxis:
         """The window of the aggregate. Groups by a key that progresses are windows of one value of it."""
         assert self.aggregate is not None
         if self.aggregate.window is None:
             return Sliding(1, 1, _progressing_key(self.aggregate))
-        assert isinstance(self.aggregate.window, Sliding | Landmark)
+        assert self.aggregate.window.by == "axis", "windows of tuples have no numbers"
         return self.aggregate.window
 
 
@@ -243,9 +241,9 @@ def _check_window(aggregate: Aggregate) -> None:
     window = aggregate.window
     if window is None:
         _progressing_key(aggregate)
-    elif isinstance(window, Landmark) and window.partition and window.attr == ROW_NUM:
+    elif window.growing and window.holds:
         raise WindowError("a landmark window over the rows of a partition does not run in a flow yet")
-    elif isinstance(window, Landmark) and any(isinstance(c.function, UserAggregate) for c in aggregate.calls):
+    elif window.growing and any(c.kept is Kept.STATE for c in aggregate.calls):
         raise WindowError("a user-defined aggregate over a landmark window does not run in a flow yet")
 
 
@@ -253,8 +251,7 @@ def _check_progress(aggregate: Aggregate, bounded: bool) -> None:
     window = aggregate.window
     if window is None:
         return
-    attribute = window.range_attr if isinstance(window, TupleSlide) else window.attr
-    _check_progressing(attribute, aggregate.input, bounded, "no window over it would ever close")
+    _check_progressing(window.attribute, aggregate.input, bounded, "no window over it would ever close")
 
 
 def _check_progressing(attribute: str, node: Node, bounded: bool, otherwise: str) -> None:

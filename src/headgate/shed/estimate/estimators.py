@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.aggregates import AggregateFunction, Merge, Partial, builtin
+from headgate.aggregates import AggregateFunction, Merge, Partial, Scaling, aggregate_named
 from headgate.errors import FlowError
-from headgate.plan.logical import render as words
+from headgate.plan.logical import render
 from headgate.plan.stream.stages import Continuous, Stage
 from headgate.shed.estimate.intervals import (
     MEANS,
@@ -28,11 +28,6 @@ from headgate.shed.estimate.intervals import (
     number,
     total_limits,
 )
-
-_BOUNDS = ("min", "bool_and"), ("max", "bool_or")
-_SPREADS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
-_RANKS = ("median", "quantile")
-_SAMPLABLE = ("count", "sum", "avg", *_BOUNDS[0], *_BOUNDS[1], *_SPREADS, *_RANKS)
 
 #: A variance has an upper limit where the sample is as large as this, and the tail of its squares no heavier.
 _ENOUGH_TUPLES, _HEAVY_SQUARES = 30, 0.7
@@ -80,8 +75,8 @@ def samplable(name: str, distinct: bool = False) -> bool:
     >>> samplable("sum"), samplable("count", distinct=True), samplable("mode")
     (True, False, False)
     """
-    function = builtin(name)
-    return function is not None and function.name in _SAMPLABLE and not distinct
+    function = aggregate_named(name)
+    return function is not None and function.scaling is not None and not distinct
 
 
 def check_estimated(query: Continuous, join: Stage | None = None) -> None:
@@ -96,8 +91,8 @@ def check_estimated(query: Continuous, join: Stage | None = None) -> None:
     if aggregate is None:
         return
     for call in aggregate.calls:
-        if not isinstance(call.function, AggregateFunction) or not samplable(call.function.name, call.distinct):
-            asked = words.call(call, aggregate.input)
+        if not samplable(call.function.name, call.distinct):
+            asked = render.call(call, aggregate.input)
             raise FlowError(f"{what}: there is no rule by which {asked} follows from a sample; {otherwise}")
 
 
@@ -111,18 +106,18 @@ def estimator(function: AggregateFunction, confidence: float) -> Estimator:
     'CASE WHEN {top} = 1 THEN {lo} END'
     """
     normal_quantile(confidence)
-    match function.name:
-        case "count":
-            return _count(function.arity > 0, confidence)
-        case "sum":
+    match function.scaling:
+        case Scaling.COUNT:
+            return _count(function.arity != 0, confidence)
+        case Scaling.SUM:
             return _sum(confidence)
-        case "avg":
+        case Scaling.MEAN:
             return _average(confidence)
-        case name if name in _SPREADS:
-            return _deviation(name, confidence)
-        case name if name in _BOUNDS[0]:
+        case Scaling.SPREAD:
+            return _deviation(function.name, confidence)
+        case Scaling.LEAST:
             return Estimator((_LO,), (), "{lo}", "CASE WHEN {top} = 1 THEN {lo} END", "{lo}")
-        case name if name in _BOUNDS[1]:
+        case Scaling.GREATEST:
             return Estimator((_HI,), (), "{hi}", "{hi}", "CASE WHEN {top} = 1 THEN {hi} END")
     raise FlowError(
         f"{function.name} cannot be estimated from partials of a sample: answer it exactly, or from subsets"

@@ -10,7 +10,6 @@ from headgate.plan.logical.nodes import ROW_NUM
 from headgate.shed.fate import Fate
 from headgate.shed.join.plan import PairSample
 from headgate.shed.live.spans import Sampled
-from headgate.windows import Sliding
 
 if TYPE_CHECKING:
     from headgate.incremental.levels import Level
@@ -102,7 +101,7 @@ class Fates:
             found[name] = gone["count"] - before.shedding.get("gone", {}).get(name, {"count": 0})["count"]
         for name, own in self._sampled.items():
             window = self._stages[name].window
-            if name in after.windows.closed and isinstance(window, Sliding):
+            if name in after.windows.closed and not window.growing:
                 tops = own.tops(window, before.windows.closed.get(name, -(1 << 62)) + 1, after.windows.closed[name])
                 if lost := sum(top == math.inf for top in tops.values()):
                     found[name] = lost
@@ -112,5 +111,5 @@ class Fates:
         """Forgets what only closed windows needed."""
         for name, own in self._sampled.items():
             window = self._stages[name].window if self._stages[name].aggregate is not None else None
-            if name in manifest.windows.closed and isinstance(window, Sliding):
-                self._sampled[name] = own.forget(window.bounds(manifest.windows.closed[name] + 1)[0])
+            if name in manifest.windows.closed and window is not None and not window.growing:
+                self._sampled[name] = own.forget(window.marks(manifest.windows.closed[name] + 1))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from headgate.progress.place import read, written
-from headgate.windows import Landmark, Number, Sliding
+from headgate.windows import Number, OnAxis
 
 #: The most spans that are kept of a query: neighbours are taken together, at the lower rate of the two.
 _SPANS = 200
@@ -28,6 +28,7 @@ class Sampled:
     A tuple of a batch may be anywhere between the first and the last. So a window that reaches into a span may have had
     tuples that were taken at its rate. The most that one of them weighed is one over the lowest of these rates.
 
+    >>> from headgate.windows import Sliding
     >>> sampled = Sampled().then(0, 99, 0.5).then(90, 180, 0.5).then(170, 260, 0.1)
     >>> sampled.spans
     (Span(first=0, last=180, rate=0.5), Span(first=170, last=260, rate=0.1))
@@ -48,16 +49,15 @@ class Sampled:
             before = [_together(*before[:2]), *before[2:]]
         return Sampled(tuple(before))
 
-    def tops(self, window: Sliding | Landmark, first: int, last: int) -> dict[int, float]:
+    def tops(self, window: OnAxis, first: int, last: int) -> dict[int, float]:
         """By window from the first to the last that has sampled tuples, the largest weight that one may have had.
 
         It is infinite for a window of which nothing was taken for some time.
         """
         found: dict[int, float] = {}
         for span in self.spans:
-            reach = window.range if isinstance(window, Sliding) else math.inf
-            begin = math.floor((span.first - window.origin - reach) / window.slide) + 1 if reach < math.inf else first
-            end = last if reach == math.inf else math.floor((span.last - window.origin) / window.slide)
+            begin = first if window.growing else window.first_wid(span.first)
+            end = last if window.growing else window.type.begun_at(span.last)
             for k in range(max(first, begin), min(last, end) + 1):
                 found[k] = max(found.get(k, 1.0), 1 / span.rate if span.rate else math.inf)
         return found

@@ -12,7 +12,7 @@ from headgate.shed.learn.statistics import Arrived, Passed, Statistics, Summed
 if TYPE_CHECKING:
     from headgate.incremental.levels import Level
     from headgate.protocol.figures import Figures
-    from headgate.sharing.tables import Member, Table
+    from headgate.sharing.table import Member, Table
 
 #: What is measured may be anything: no batch is taken to have more tuples.
 MOST_TUPLES = 1e15
@@ -69,7 +69,7 @@ class Sums:
         for table, member in self.members:
             name, query = member.stage.name, member.stage.query
             # Where panes are windows, a tuple is counted in each that holds it.
-            copies = float(table.eager.range / table.eager.slide) if table.eager is not None else 1.0
+            copies = table.eager.per_window / table.eager.per_slide if table.eager is not None else 1.0
             seen, total = (count(figures.sums.get(f"_hg_{w}_{name}", 0.0) / copies) for w in ("rows", "total"))
             passed = total if member.estimates is not None else seen
             came = sum(tuples.get(stream, 0) for stream in member.stage.streams)

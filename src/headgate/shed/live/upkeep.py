@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from headgate.plan.logical.nodes import ROW_NUM
 from headgate.progress import Punctuation, closed
 from headgate.progress.place import read
-from headgate.windows import Sliding
 
 if TYPE_CHECKING:
     from headgate.incremental.levels import Level
@@ -47,7 +46,7 @@ class Rhythm:
 
     def __init__(self, level: Level, state: Mapping[str, Any]) -> None:
         self._level = level
-        self._stages = {n: s for n, s in level.aggregating.items() if isinstance(s.window, Sliding)}
+        self._stages = {n: s for n, s in level.aggregating.items() if not s.window.growing}
         self._pace: dict[str, float] = dict(state.get("pace", {}))
         self._speed: dict[str, float] = dict(state.get("speed", {}))
         self._answers: float = state.get("answers", 0.0)

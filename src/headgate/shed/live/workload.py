@@ -15,7 +15,7 @@ from headgate.shed.losses import Tuples
 
 if TYPE_CHECKING:
     from headgate.incremental.levels import Level
-    from headgate.sharing.tables import Member, Table
+    from headgate.sharing.table import Member, Table
     from headgate.shed.join.plan import JoinPlan
     from headgate.shed.learn.statistics import Statistics
     from headgate.shed.losses import Loss

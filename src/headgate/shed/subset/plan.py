@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from headgate.errors import FlowError
-from headgate.shed.subset.rules import Grid, early_share, fan_out, highest_drop, over_answers, pipeline
+from headgate.shed.subset.rules import Grid, droppable, early_share, fan_out, highest_drop, over_answers, pipeline
 from headgate.windows import Window
 
 Place: TypeAlias = Literal["input", "middle", "behind"]
@@ -68,7 +68,7 @@ class SubsetQuery:
     @property
     def loads(self) -> tuple[float, ...]:
         """The work in a second before each of the aggregates, and last the work after them all."""
-        answers = [step.rows * self.pace / float(step.window.slide) for step in self.steps]
+        answers = [step.rows * self.pace / float(droppable(step.window).slide) for step in self.steps]
         costs = [*(step.cost for step in self.steps), self.per_answer]
         return tuple(cost * tuples for cost, tuples in zip(costs, (self.rate, *answers), strict=True))
 

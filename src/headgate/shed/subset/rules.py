@@ -17,8 +17,8 @@ from headgate.errors import FlowError, WindowError
 from headgate.plan.logical.nodes import Lookup
 from headgate.plan.stream.stages import Continuous, Stage
 from headgate.windows import Number, Sliding, Window
-from headgate.windows.axis import ROW_NUM, counts_rows_of_partition
-from headgate.windows.panes import gcd
+from headgate.windows.arithmetic import gcd
+from headgate.windows.axis import ROW_NUM
 
 _OTHERWISE = "shed by 'estimate'"
 
@@ -165,18 +165,19 @@ def highest_drop(gap: int) -> float:
 
 
 def droppable(window: Window) -> Sliding:
-    """Give the window back, or an error that says why whole windows of it cannot be dropped at the input.
+    """Give the window by range and slide, or an error that says why whole windows of it cannot be dropped at the input.
 
     >>> from headgate.windows import Landmark
     >>> droppable(Landmark(60, "ts"))
     Traceback (most recent call last):
     headgate.errors.WindowError: no window of [RANGE ALL, SLIDE 60, WA ts] can be dropped: shed by 'estimate'
     """
-    if not isinstance(window, Sliding):
+    sliding = window.as_sliding if window.by == "axis" else None
+    if sliding is None:
         raise WindowError(f"no window of {window} can be dropped: {_OTHERWISE}")
-    if counts_rows_of_partition(window.attr, window.partition):
+    if sliding.holds:
         raise WindowError(f"rows that are dropped would shift {window}, which counts them by partition: {_OTHERWISE}")
-    return window
+    return sliding
 
 
 def chain(query: Continuous) -> tuple[Sliding, ...]:

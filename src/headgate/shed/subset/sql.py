@@ -12,7 +12,7 @@ from functools import reduce
 from headgate.shed.subset.groups import GroupRange
 from headgate.shed.subset.needs import Range
 from headgate.sql.text import literal, moving
-from headgate.windows.panes import gcd
+from headgate.windows.arithmetic import gcd
 
 #: The most cells of a grid that are looked at. What lies before them is not left out.
 _CELLS = 1 << 16
