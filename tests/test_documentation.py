@@ -85,3 +85,11 @@ COMMANDS = ("setup", "test", "check", "demo", "bench", "format", "lock", "clean"
 def test_example_scripts_explain(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(script)]) == 0
     assert "Query talkers" in capsys.readouterr().out
+
+
+def test_no_road_visits_a_file_twice() -> None:
+    page = (ROOT / "docs/journey.md").read_text()
+    roads = [re.findall(r"^\d+\. `([a-z_/]+\.py)`", road, re.MULTILINE) for road in page.split("\n## ")[1:]]
+    assert [len(road) for road in roads] == [14, 11, 15]
+    assert [file for road in roads for file in road if not (SOURCE / file).exists()] == []
+    assert all(len(road) == len({*road}) for road in roads)
