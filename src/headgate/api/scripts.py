@@ -207,10 +207,10 @@ def _made(what: str, make: Callable[[], Sink]) -> Sink:
 
 
 def _path(what: str, path: str | None, options: dict[str, OptionValue]) -> str:
-    """The path behind a format, or the one among its options, which is taken out of them."""
+    """The path after a format, or the option `path`, which is then no longer among the options."""
     if path and "path" in options:
         raise ScriptError(f"{what} has two paths: leave the option path out")
     path = path or str(options.pop("path", ""))
     if not path:
-        raise ScriptError(f"{what} needs a path: write it in quotes behind the format")
+        raise ScriptError(f"{what} needs a path: write it in quotes after the format")
     return path

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def kept(level: Level, stream: str, sampling: Sampling) -> dict[str, str]:
     """By query that tuples of a stream are left out for, on which condition one is not, as SQL.
 
-    Only the flow's own streams are known as a whole: what is left out behind a table is not told.
+    Only the flow's own streams are known as a whole: what is left out after a table is not counted.
     """
     sets = [s.query for s in level.passing_on.values() if stream in s.streams and s.query in sampling.rates]
     return ingest.kept(level.tables, stream, sampling) | {q: " AND ".join(sampling.taken(q)) for q in sets}

@@ -84,7 +84,7 @@ class Retained:
         if isinstance(keepers[0].side, ShedSide):
             return self.drops.answers(stage, keepers, kept, own)
         found = matched(stage.join, kept, own)
-        return None if found is None else answer(stage.behind, {ANSWERS: found})
+        return None if found is None else answer(stage.after, {ANSWERS: found})
 
     def decided(self, stage: Stage, before: Manifest, now: Manifest, new: New) -> DataFrame | None:
         """The tuples that are known to be no duplicates, or the answers of windows by tuple or rows that close."""
@@ -106,7 +106,7 @@ class Retained:
             skipped, attribute = before.windows.skipped.get(stage.name, 0), keeper.side.attribute
             since = furthest((told.get(attribute), read(before.windows.first.get(stage.name))))
             found = keeper.side.closing(stacked(known), skipped, since, tells.get(attribute))
-        return answer(stage.behind, {ANSWERS: found})
+        return answer(stage.after, {ANSWERS: found})
 
     def kept(self, level: Level, before: Manifest, now: Manifest, new: New, batch: int) -> Manifest:
         """The manifest with the new tuples of a level that are needed from now on."""

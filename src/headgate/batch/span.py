@@ -48,7 +48,7 @@ class BatchSpan:
         return spans
 
     def advance(self, subsets: Subsets, before: Manifest, now: Manifest) -> None:
-        """Takes note of how far streams went on with a batch; by the furthest of late, as batches differ."""
+        """Takes note of how far streams went on with a batch; by the furthest of the last few, as batches differ."""
         for name in subsets.names:
             for axis in subsets.axes(name):
                 start, end = come(before, axis), come(now, axis)

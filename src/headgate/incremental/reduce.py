@@ -1,7 +1,7 @@
 """The ingest of a micro-batch: tuples are reduced to the partial rows of all tables, in one job.
 
 A stream is also looked at as a whole: how many tuples came, how far they got, how many have no place. These figures are
-partials too, carried by one table of the stream and observed behind its aggregation, where rows are few; in front of it
+partials too, carried by one table of the stream and observed after its aggregation, where rows are few; before it
 they would cost as much as the aggregation.
 
 Nothing in the expressions over tuples changes from batch to batch. Spark would compile other literals to other classes,

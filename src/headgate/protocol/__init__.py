@@ -1,1 +1,1 @@
-"""What a batch decides and what it leaves behind, as plain values: no Spark, no disk."""
+"""What a batch decides and what it leaves, as plain values: no Spark, no disk."""

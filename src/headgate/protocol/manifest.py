@@ -1,4 +1,4 @@
-"""The manifest: what a batch leaves behind. A batch has happened when its manifest is there, and not before.
+"""The manifest: what a flow is at after a batch. A batch has happened when its manifest is there, and not before.
 
 A manifest names every file of the state, so a file that none names does not exist. Each part belongs to one owner, who
 alone changes it.

@@ -138,7 +138,7 @@ def _kind(messages: list[str], usual: type[Error]) -> type[Error]:
 
 
 def _told(messages: list[str]) -> str:
-    """The first message, and behind it the one of the last cause, which knows what really happened."""
+    """The first message, and after it the one of the last cause, which knows what really happened."""
     lines = [line for message in messages if (line := first_line(message))]
     if not lines:
         return "Spark failed without saying why"

@@ -1,4 +1,4 @@
-"""The answers of a flow on disk: what its stages gave in each batch, for sinks, for those behind them, for who asks."""
+"""The answers of a flow on disk: what each stage gave in each batch, for sinks, for later stages, for `run.results`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TupleSlide:
-    """The window (w - range, w] behind every `slide`-th tuple, where w is its `range_attr` and the id.
+    """The window (w - range, w] that ends at every `slide`-th tuple, where w is its `range_attr` and the id.
 
     Tuples are counted from 0, in arrival order ("row_num") or in the order of `range_attr` ("rank", where
     the arrival number decides between equals).

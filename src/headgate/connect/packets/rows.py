@@ -36,7 +36,7 @@ class PacketRows:
     - `disorder`: the time of a packet lies up to so many seconds before its arrival, and never before `start`.
     - `block`: the packets of every so many seconds come in reverse, as in exports sorted by something else.
     - `links`: the share of each link in the packets. With it, packets have a column `link`.
-    - `skews`: by how many seconds the times of a link lag behind the others.
+    - `skews`: by how many seconds the times of a link are earlier than those of the others.
     - `lulls`: when a link sends nothing, as (from, to) in seconds after `start`. Other links send its packets.
 
     >>> made = PacketRows(hosts=3)

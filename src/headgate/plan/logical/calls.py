@@ -17,11 +17,11 @@ from headgate.plan.logical.scalars import called, check_within
 from headgate.plan.logical.spark_functions import FUNCTIONS, Kind
 from headgate.plan.logical.types import UNKNOWN, accepts, is_exact, type_of
 
-#: What may stand behind an aggregate function, around it in the tree.
+#: What may follow an aggregate function; in the tree it stands around the function.
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 #: Those that Spark writes with WITHIN GROUP; the first only so.
 _ORDERED = ("percentile_cont", "mode")
-#: What others take between the parentheses, behind the argument.
+#: What others take between the parentheses, after the argument.
 _NOT_INSIDE: dict[type[exp.Expr], str] = {exp.Order: "ORDER BY", exp.Limit: "LIMIT", exp.HavingMax: "HAVING"}
 #: Repeated values never change an extreme.
 _BLIND_TO_DISTINCT = ("min", "max", "bool_and", "bool_or", "min_by", "max_by")
@@ -124,7 +124,7 @@ def _with_distinct(given: _Written) -> _Written:
 
 
 def _with_nulls(given: _Written, ignores: bool) -> _Written:
-    """With IGNORE NULLS inside of the parentheses, behind them, or as Spark's second argument."""
+    """With IGNORE NULLS inside the parentheses, after them, or as Spark's second argument."""
     arguments = given.arguments
     if arguments and isinstance(arguments[0], exp.IgnoreNulls | exp.RespectNulls):
         ignores = ignores or isinstance(arguments[0], exp.IgnoreNulls)

@@ -254,7 +254,7 @@ class Distinct(Node):
 
     @property
     def progress(self) -> tuple[str, ...]:
-        # A tuple waits for its place to be past, and may then be behind on any other attribute.
+        # A tuple waits for its place to be past. By then, others may have gone ahead on another attribute.
         return tuple(name for name in self.input.progress if name == self.attribute)
 
 

@@ -82,7 +82,7 @@ class Stage:
         return window is not None and window.holds
 
     @property
-    def behind(self) -> Node:
+    def after(self) -> Node:
         """What happens to what it gives, as a plan over `ANSWERS`."""
         assert self.own is not None
         return _with_source(self.plan, self.own, ANSWERS)

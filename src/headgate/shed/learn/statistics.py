@@ -24,7 +24,7 @@ class Smoothed:
     """A figure followed from batch to batch: smooth while it is steady, at once where it jumps.
 
     `deviation` is how far a batch's figure is from the one expected, as a rule. `evidence` is the weight of the
-    batches behind the value, older ones forgotten. `outside` is how many deviations the last figure was off.
+    batches that the value rests on, older ones forgotten. `outside` is how many deviations the last figure was off.
 
     >>> steady = Smoothed.first(100.0)
     >>> round(steady.then(110.0, keep=0.5).value), round(steady.then(300.0, keep=0.5).value)

@@ -110,9 +110,9 @@ class JoinDrops:
         assert stage.join is not None
         if isinstance(plan, PairSubset):
             found = subset_pairs(stage.join, sides, plan, kept, new)
-            return None if found is None else answer(stage.behind, {ANSWERS: found})
+            return None if found is None else answer(stage.after, {ANSWERS: found})
         found = sampled_pairs(stage.join, [s for s in sides if isinstance(s, SampledSide)], plan, kept, new)
-        return None if found is None else answer(_with_rate(stage.behind), {ANSWERS: found})
+        return None if found is None else answer(_with_rate(stage.after), {ANSWERS: found})
 
 
 def _with_rate(plan: Node) -> Node:
