@@ -32,9 +32,9 @@ JVM_HOMES = (
 _SHORT_NAMES = {"master": "spark.master", "app_name": "spark.app.name"}
 _GIB = 1 << 30
 _MOST_DRIVER_MEMORY = 8 * _GIB
-#: What fails is told by the error that is raised; these would print its Java stack beside it.
+#: The error that is raised says what failed. These loggers would print Java's stack beside it.
 _STACK_LOGGERS = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
-#: Spark makes one method of all that is done with a row. Java would leave one beyond 8,000 bytes to its interpreter.
+#: Spark makes one method of all that is done with a row. Java would not compile a method of more than 8,000 bytes.
 _HUGE_METHODS = "-XX:-DontCompileHugeMethods"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -143,16 +143,16 @@ def _defaults() -> dict[str, str]:
         "spark.app.name": "headgate",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Spark's old form of times has no statistics, by which files and row groups could be skipped.
+        # Without statistics, which Spark's old form of times lacks, no file and no row group could be skipped.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # With the number of its stage in a class's name, the same code in another place of a plan is compiled, and got
-        # warm with, once more.
+        # With the number of the stage in class names, the same code would be compiled again for another place in a plan,
+        # and would be cold there.
         "spark.sql.codegen.useIdInClassName": "false",
-        # Batches run the same code again and again, some of it rarely: the hundred classes that Spark keeps are few.
+        # Batches run the same code again and again, some of it rarely. Spark would keep only a hundred classes.
         "spark.sql.codegen.cache.maxEntries": "2000",
-        # What is held in memory is held for one batch: packing it would take longer than to read it once more.
+        # Rows are held in memory for one batch. Packing them would take longer than reading them again.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
-        # Else each step of a plan first tells Spark where in Python it is made: half of all calls to the JVM.
+        # Otherwise each step of a plan first tells Spark where in Python it is made: half of all calls to the JVM.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

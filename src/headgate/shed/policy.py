@@ -27,7 +27,7 @@ class Situation:
     now: datetime
     """When the batch begins, in UTC."""
     tuples: Mapping[str, float] = field(default_factory=dict)
-    """How many tuples are expected of each stream, of those where it can be told."""
+    """How many tuples are expected of each stream, where that is known."""
     passing: float | None = None
     """The part of the tuples that the query counts, as far as batches have told."""
     last: float | None = None

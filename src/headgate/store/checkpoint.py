@@ -13,7 +13,7 @@ from headgate.errors import StateError
 from headgate.protocol.decision import Decision
 from headgate.protocol.files import Files
 from headgate.protocol.manifest import Manifest
-from headgate.protocol.names import ANSWERS, COMMITS, DECISIONS, LOG, STATE, TUPLES, answers_folder
+from headgate.protocol.names import ANSWERS, COMMITS, DECISIONS, LOG, STATE, TUPLES
 from headgate.protocol.recovery import Turn, abandoned, fits, turn, unnamed
 from headgate.protocol.transitions import committed_by
 from headgate.store.decisions import Decisions
@@ -130,7 +130,3 @@ class Checkpoint:
         """Deletes the answers that a crash has left of batches that were begun and not committed."""
         for name in abandoned((self.root / ANSWERS).folders(), manifest):
             (self.root / f"{ANSWERS}/{name}").delete()
-
-    def answers(self, batch: int, depth: int, joins: bool) -> str:
-        """Where this run puts the answers of stages of one depth and kind."""
-        return answers_folder(batch, depth, self.mark, joins)
