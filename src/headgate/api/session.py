@@ -145,8 +145,8 @@ def _defaults() -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # Without statistics, which Spark's old form of times lacks, no file and no row group could be skipped.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # With the number of the stage in class names, the same code would be compiled again for another place in a plan,
-        # and would be cold there.
+        # With the number of the stage in class names, the same code would be compiled again for each place in a plan,
+        # and be cold there.
         "spark.sql.codegen.useIdInClassName": "false",
         # Batches run the same code again and again, some of it rarely. Spark would keep only a hundred classes.
         "spark.sql.codegen.cache.maxEntries": "2000",
