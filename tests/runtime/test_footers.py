@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import headgate as hg
-from headgate.batch import sample as samples
+from headgate.batch import narrow
 from headgate.connect.files.footers import Looked, looked_at
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def test_a_flow_that_asks_footers_says_what_one_says_that_reads(spark: SparkSess
         flow.query("all", sql.format(""), policy=hg.estimate(rate=0.06))
         flow.query("some", sql.format("WHERE v < 10").replace("k", "v"), policy=hg.estimate(rate=0.04))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(samples, "looked_at", look)
+            patch.setattr(narrow, "looked_at", look)
             done = flow.run_available()
         answers = {q: sorted(map(tuple, done.results(q).collect())) for q in ("all", "some")}
         counters = {what: done.status()[what] for what in ("rows", "late", "bad", "shed")}
