@@ -85,7 +85,7 @@ class Engine:
 
     def know(self, streams: Sequence[str], named: bool) -> None:
         """Takes note of the streams that Spark finds the data of, and whether it knows them by name."""
-        self.manifest = replace(self.manifest, source=replace(self.manifest.source, streams=streams, named=named))
+        self.manifest = replace(self.manifest, source=replace(self.manifest.source, streams=list(streams), named=named))
 
     def pending(self) -> Decision | None:
         """The decision of a batch that was begun and not committed."""

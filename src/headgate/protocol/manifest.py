@@ -1,7 +1,7 @@
 """The manifest: what a flow is at after a batch. A batch has happened when its manifest is there, and not before.
 
 A manifest names every file of the state, so a file that none names does not exist. Each part belongs to one owner, who
-alone changes it.
+alone changes it. Its values are those that JSON has, so that a manifest is the same after it was written and read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SourcePart:
 
     batch: int = -1
     """The last batch of the source that the state holds."""
-    streams: Sequence[str] = ()
+    streams: Sequence[str] = field(default_factory=list)
     """The streams that Spark finds the data of."""
     named: bool = False
     """Whether Spark knows them by name."""
@@ -74,7 +74,7 @@ class ProgressPart:
     """By stream, the highest place of a tuple."""
     numbered: Mapping[str, int] = field(default_factory=dict)
     """By stream, how many tuples have an arrival number."""
-    ended: Sequence[str] = ()
+    ended: Sequence[str] = field(default_factory=list)
     """The bounded streams that have been read."""
 
 
@@ -98,7 +98,7 @@ class WindowsPart:
 class StatePart:
     """The files of the state."""
 
-    tables: Sequence[Mapping[str, Any]] = ()
+    tables: Sequence[Mapping[str, Any]] = field(default_factory=list)
     """The layouts of the tables that there may be rows of."""
     files: tuple[StateFiles, ...] = ()
     """The partial rows."""
@@ -125,7 +125,7 @@ class StatePart:
 class RunsPart:
     """The runs that have worked on the checkpoint."""
 
-    marks: Sequence[Sequence[Any]] = ()
+    marks: Sequence[Sequence[Any]] = field(default_factory=list)
     """The runs that have committed anything: the first batch of each, and its mark."""
     by: str = ""
     """The run that has committed the manifest, for people."""
