@@ -277,7 +277,8 @@ class Driver:
             if unknown := [name for name in (row if isinstance(row, Mapping) else ()) if name not in columns.names]:
                 hint = did_you_mean(unknown[0], columns.names)
                 raise FlowError(f"stream {stream} has no column {unknown[0]}: {hint}")
-        frame = self._flow._spark.createDataFrame(list(rows), columns)
+        # In the session of the caller, which this makes the active one.
+        frame = self._flow._caller.createDataFrame(list(rows), columns)
         marked = MALFORMED in schema.names
         return frame.withColumn(MALFORMED, F.lit(None).cast("string")) if marked else frame
 
