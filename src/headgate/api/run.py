@@ -454,7 +454,7 @@ class Run:
         outlets = [o for o in self._engine.program.outlets if o.of == query and o.output == output]
         with plain_errors():
             for outlet in outlets:
-                rows = outlet.sink.delivered(self._engine.program.spark, query if answers else f"{query}-{output}")
+                rows = outlet.sink.delivered(self._caller, query if answers else f"{query}-{output}")
                 if rows is not None:
                     return rows
             readable = any(outlet.sink.readable for outlet in outlets)

@@ -124,6 +124,8 @@ def register(spark: SparkSession, data_source: type[DataSource]) -> None:
     finally:
         if before.isDefined():
             jvm.SparkSession.setActiveSession(before.get())
+        else:
+            jvm.SparkSession.clearActiveSession()
 
 
 def _packed(source: Offsets) -> str:

@@ -72,10 +72,11 @@ class PacketSource(PacketRows):
     many rows, for tests and backfills. It ends before row `rows`, which a stream that is not live must have.
 
     >>> from headgate.api.session import session
+    >>> spark = session(master="local[2]").newSession()
     >>> source = PacketSource(rate=[(60, 1000), (10, 5000)], rows=90_000, rows_per_batch=10_000)
-    >>> source.stream(session(master="local[2]")).isStreaming
+    >>> source.stream(spark).isStreaming
     True
-    >>> source.read(session(), 60_000, 90_000, columns=["ts", "len"]).agg({"ts": "max"}).first()[0].second
+    >>> source.read(spark, 60_000, 90_000, columns=["ts", "len"]).agg({"ts": "max"}).first()[0].second
     5
     """
 
