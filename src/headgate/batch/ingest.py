@@ -46,10 +46,10 @@ def ingest(context: Context) -> Context:
     batches = coined(context)
     lateness, before = context.program.lateness, context.before
     closed_before = lateness.closed_before(before)
-    late = closed_before if _has_late(context, batches, known) else {}
+    late = closed_before if lateness.any_of(before, batches, known) else {}
     found, spans = _ingested(context, batches, watches, late)
     found = _with_told(found, told)
-    if not late and _has_late(context, batches, found):
+    if not late and lateness.any_of(before, batches, found):
         # Rare, so it may cost a second pass.
         again, spans = _ingested(context, batches, watches, closed_before)
         found = _with_told(again, told)
@@ -115,7 +115,6 @@ def _stream(watch: Watch, found: Mapping[str, Any]) -> StreamFigures:
     def told(name: str) -> Any:
         return found.get(figure(watch.stream, name))
 
-    ranked = (from_spark(place) for place in told(RANKED) or ())
     return StreamFigures(
         rows=told("rows") or 0,
         bad=told("bad") or 0,
@@ -123,9 +122,14 @@ def _stream(watch: Watch, found: Mapping[str, Any]) -> StreamFigures:
         highest=from_spark(told("highest")),
         punctuated=from_spark(told("punctuated")),
         numbered=told("numbered") or 0,
-        ranked=[place for place in ranked if place is not None],
+        ranked=_places(told(RANKED)),
         kept={query: told(kept_figure(query)) or 0 for query in watch.kept},
     )
+
+
+def _places(ranked: Iterable[Any] | None) -> list[Number]:
+    """The places at ranks, of those that there are."""
+    return [p for place in ranked or () if (p := from_spark(place)) is not None]
 
 
 def _with_told(found: Figures, told: Mapping[str, StreamFigures]) -> Figures:
@@ -140,10 +144,6 @@ def _figured(context: Context, found: Figures) -> Context:
     return replace(context, figures=context.figures.joined(found))
 
 
-def _has_late(context: Context, streams: Iterable[str], figures: Figures) -> bool:
-    return any(context.program.lateness.of(context.before, stream, figures) for stream in streams)
-
-
 def _with_groups(context: Context, found: Figures, watches: Sequence[Watch]) -> Figures:
     """The figures with how far each group got, for the streams that keep progress by group."""
     if all(w.by is None or not w.figures for w in watches):
@@ -151,9 +151,9 @@ def _with_groups(context: Context, found: Figures, watches: Sequence[Watch]) -> 
     state = context.running.stored.state.of_batch(context.number, context.work.level.depth)
     streams = dict(found.streams)
     for row in state.where(f"{TABLE} = {NO_TABLE}").collect():
-        places = (from_spark(place) for place in row.asDict().get(f"{GROUP}_{RANKED}") or ())
         highest, punctuated = (from_spark(row[f"{GROUP}_{name}"]) for name in ("highest", "punctuated"))
-        seen = Seen(row[f"{GROUP}_rows"] or 0, highest, punctuated, [p for p in places if p is not None])
+        ranked = _places(row.asDict().get(f"{GROUP}_{RANKED}"))
+        seen = Seen(row[f"{GROUP}_rows"] or 0, highest, punctuated, ranked)
         own = streams[row[f"{GROUP}_stream"]]
         streams[row[f"{GROUP}_stream"]] = replace(own, groups={**own.groups, row[GROUP]: seen})
     return replace(found, streams=streams)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from headgate.batch.propagate import read_places
@@ -50,6 +50,10 @@ class Lateness:
                 own = [b for attribute, b in self.bounds(manifest, name).items() if _feeds(stage, stream, attribute)]
                 found |= {name: max(own)} if own and lowest < max(own) else {}
         return found
+
+    def any_of(self, manifest: Manifest, streams: Iterable[str], figures: Figures) -> bool:
+        """Whether any of some streams has brought late tuples."""
+        return any(self.of(manifest, stream, figures) for stream in streams)
 
     def condition(self, manifest: Manifest, df: DataFrame, stage: str, stream: str) -> str:
         """Whether a tuple of a stream is late for a stage, as SQL."""

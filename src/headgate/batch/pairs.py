@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def is_anew(context: Context) -> bool:
     """Whether tuples set out to meet others that have turned out to be late since."""
     unknown = context.work.level.read_by_joins & context.work.figured
-    return any(context.program.lateness.of(context.before, stream, context.figures) for stream in unknown)
+    return context.program.lateness.any_of(context.before, unknown, context.figures)
 
 
 def new_tuples(context: Context, stages: Mapping[str, object]) -> dict[str, DataFrame]:

@@ -62,7 +62,7 @@ class Retained:
                 if not own & set(came):
                     continue
                 df = lower(keeper.side.plan, inputs(own))
-                late = any(self.lateness.of(manifest, s, figures) for s in own & set(came))
+                late = self.lateness.any_of(manifest, own & set(came), figures)
                 for attribute, bound in self.lateness.bounds(manifest, name).items() if late else ():
                     if attribute in keeper.side.attributes:
                         df = df.where(f"{position(df, attribute)} >= {literal(bound)}")

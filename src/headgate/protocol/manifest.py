@@ -155,11 +155,6 @@ class Manifest:
     """What is known about the load, and what has been left out for it: a document of shed/live."""
     runs: RunsPart = field(default_factory=RunsPart)
 
-    @property
-    def is_first(self) -> bool:
-        """Whether no batch has happened yet."""
-        return self.batch < 0
-
     def mark(self, batch: int) -> str:
         """The mark of the run that has committed a batch."""
         return self.runs.mark(batch)

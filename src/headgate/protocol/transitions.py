@@ -13,10 +13,8 @@ from headgate.protocol.figures import Figures
 from headgate.protocol.manifest import Manifest, StateFiles
 
 
-def ingested(manifest: Manifest, files: StateFiles | None) -> Manifest:
-    """The manifest with the partial rows of a batch, if there are any."""
-    if files is None:
-        return manifest
+def ingested(manifest: Manifest, files: StateFiles) -> Manifest:
+    """The manifest with the partial rows of a batch."""
     return replace(manifest, state=replace(manifest.state, files=(*manifest.state.files, files)))
 
 
